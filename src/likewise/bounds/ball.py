@@ -1,0 +1,95 @@
+"""The metric's ball as linear rows: exact for p = 1 and inf, a lifted polyhedron just outside of it for p = 2.
+
+The Euclidean ball is written as a binary tree of cones r >= ||(a, b)||, each approximated by folding the quarter
+plane in half `levels` times (Ben-Tal and Nemirovski 2001). The result contains the ball and exceeds it by the factor
+1 / cos(pi / 2^levels) per cone on the way to the root.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from likewise.bounds.rows import Index, Rows
+from likewise.bounds.support import Differences
+from likewise.rounding import Array
+
+ROUNDING = 1e-12  # relative; floats lose far less in a QR factorisation and in a tree of folds
+
+
+def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float) -> None:
+    """Require ||A d||_p <= eps of the free columns' differences `d`, never cutting off a similar pair.
+
+    `accuracy` is the largest relative excess allowed for p = 2.
+    """
+    matrix = differences.metric.matrix[:, differences.free]
+    matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
+    eps, p = differences.eps, differences.metric.p
+    if not len(matrix):
+        return
+    if p == math.inf:
+        for row in matrix:
+            rows.row(d, row, -eps, eps)
+    elif p == 1.0:
+        _sum_rows(rows, matrix, d, eps)
+    else:
+        _round_rows(rows, matrix, d, eps, accuracy, differences)
+
+
+def _sum_rows(rows: Rows, matrix: Array, d: Index, eps: float) -> None:
+    sizes = rows.variables(np.zeros(len(matrix)), np.full(len(matrix), eps))
+    for size, row in zip(sizes, matrix, strict=True):
+        rows.row([size, *d], [1.0, *-row], lower=0.0)
+        rows.row([size, *d], [1.0, *row], lower=0.0)
+    rows.row(sizes, np.ones(len(sizes)), upper=eps)
+
+
+def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float, box: Differences) -> None:
+    """Rotate A d to as few coordinates as its rank, then fold them pairwise into one radius <= eps.
+
+    A QR rotation keeps the 2-norm up to float rounding, which the factor 1 + ROUNDING on eps pays for.
+    """
+    small = np.linalg.qr(matrix, mode="r")
+    small = small[np.abs(small).max(axis=1) > 1e-14 * np.abs(small).max()]
+    radius = eps * (1 + ROUNDING * (len(matrix) + 2)) + 1e-300
+    depth = max(1, math.ceil(math.log2(max(2, len(small)))))
+    levels = fold_levels(accuracy / depth)
+    leaves: list[int] = []
+    for row in small:
+        size = rows.variable(0.0, radius * (1 + accuracy))
+        rows.row([size, *d], [1.0, *-row], lower=-radius * ROUNDING)
+        rows.row([size, *d], [1.0, *row], lower=-radius * ROUNDING)
+        leaves.append(size)
+    while len(leaves) > 1:
+        odd = [leaves.pop()] if len(leaves) % 2 else []
+        pairs = zip(leaves[::2], leaves[1::2], strict=True)
+        leaves = [_cone(rows, a, b, radius * (1 + accuracy), levels) for a, b in pairs] + odd
+    rows.row(leaves, [1.0], upper=radius)
+
+
+def fold_levels(accuracy: float) -> int:
+    """Return how many levels keep the excess 1 / cos(pi / 2^levels) - 1 within `accuracy`."""
+    return next(n for n in range(3, 26) if 1 / math.cos(math.pi / 2**n) - 1 <= accuracy or n == 25)
+
+
+def _cone(rows: Rows, a: int, b: int, radius: float, levels: int) -> int:
+    """Return a variable r for which ||(a, b)|| <= r is allowed whenever it is true, for a, b >= 0.
+
+    Every true point has a continuation: fold the plane about the angles pi/4, pi/8, ..., pi/2^levels, which keeps the
+    norm and leaves an angle of at most pi/2^levels, so 0 <= y <= tan(that) x, and x <= norm <= r. The slacks and the
+    factors 1 + 1e-9 and 1 + ROUNDING pay for the rounding of the constants.
+    """
+    x, y = a, b
+    for level in range(2, levels + 1):
+        cos, sin = math.cos(math.pi / 2**level), math.sin(math.pi / 2**level)
+        new_x, new_y = rows.variable(0.0, 2 * radius), rows.variable(0.0, 2 * radius)
+        rows.row([new_x, x, y], [1.0, -cos, -sin], 0.0, 0.0)
+        rows.row([new_y, x, y], [1.0, sin, -cos], lower=0.0)
+        rows.row([new_y, x, y], [1.0, -sin, cos], lower=0.0)
+        x, y = new_x, new_y
+    r = rows.variable(0.0, 2 * radius)
+    tangent = math.tan(math.pi / 2**levels) * (1 + 1e-9)
+    rows.row([x, y], [tangent, -1.0], lower=-radius * ROUNDING)
+    rows.row([r, x], [1 + ROUNDING, -1.0], lower=-radius * ROUNDING)
+    return r

@@ -1,0 +1,212 @@
+"""Encoding: both networks, their inputs and their differences as one mixed-integer linear model.
+
+Every true pair of people, with the values its neurons take, is a point of the model; so a maximum over the model is
+an upper bound over all pairs. Continuous differences share nothing, columns that cannot differ are one variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from likewise.activations import PwlBounds, by_name, pwl_bounds
+from likewise.bounds.ball import ball_rows
+from likewise.bounds.difference import difference_lines
+from likewise.bounds.rows import Index, Rows
+from likewise.bounds.twin import LayerBounds, TwinBounds
+from likewise.problem import Problem
+from likewise.rounding import Array, up
+
+Grid = dict[tuple[int, int], Array]  # (layer, neuron) -> extra breakpoints of a curved activation
+
+NOTHING = -1  # a neuron that is constantly 0 has no variable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """The variables of one person: input columns, and per layer what enters (z) and leaves (v) each neuron."""
+
+    x: Index
+    z: list[Index] = field(default_factory=list)
+    v: list[Index] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """A model with the places of its variables."""
+
+    rows: Rows
+    left: Side
+    right: Side
+    d: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How closely to encode: cells per curved activation, extra breakpoints, relative excess of the ball."""
+
+    cells: int = 8
+    grid: Grid = field(default_factory=dict)
+    ball: float = 2e-7
+
+
+def encode(problem: Problem, bounds: TwinBounds, detail: Detail, layers: int) -> Encoding:
+    """Encode the inputs and the first `layers` layers; the next layer's z, being affine, is left to the caller."""
+    encoding = encode_inputs(problem, bounds, detail)
+    for index in range(layers):
+        add_preactivations(encoding, problem, bounds, index)
+        _add_values(encoding, problem, bounds, index, detail)
+    return encoding
+
+
+def encode_inputs(problem: Problem, bounds: TwinBounds, detail: Detail) -> Encoding:
+    """Add both people: shared columns once, one-hot groups as binaries that sum to 1, the metric on the rest."""
+    rows, differences, shared = Rows(), bounds.reach.differences, bounds.reach.shared
+    left, right = problem.left, problem.right
+    low = np.where(shared, np.maximum(left.lower, right.lower), right.lower)
+    high = np.where(shared, np.minimum(left.upper, right.upper), right.upper)
+    x_right = rows.variables(low, high)
+    x_left = x_right.copy()
+    x_left[~shared] = rows.variables(left.lower[~shared], left.upper[~shared])
+    free = differences.free
+    d = rows.variables(differences.lower[free], differences.upper[free])
+    for column, difference in zip(free, d, strict=True):
+        rows.row([x_left[column], x_right[column], difference], [1.0, -1.0, -1.0], 0.0, 0.0)
+    for group in right.groups:
+        for x in dict.fromkeys((tuple(x_right[group]), tuple(x_left[group]))):
+            rows.row(x, np.ones(len(x)), 1.0, 1.0)
+            for column in x:
+                rows.integer[column] = True
+    ball_rows(rows, differences, d, detail.ball)
+    return Encoding(rows, Side(x_left), Side(x_right), d)
+
+
+def affine_row(side: Side, weight: Array, index: int) -> tuple[Index, Array]:
+    """Return the variables and coefficients of one neuron's weighted sum, neurons that are 0 left out."""
+    inputs = side.x if index == 0 else side.v[index - 1]
+    used = inputs != NOTHING
+    return inputs[used], weight[used]
+
+
+def add_preactivations(encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int) -> None:
+    """Add z = weight v + bias on both sides, within its bounds, and their difference within its own."""
+    layer, b = problem.network.layers[index], bounds.layers[index]
+    rows = encoding.rows
+    for side, box in ((encoding.left, b.left), (encoding.right, b.right)):
+        z = rows.variables(box.lower, box.upper)
+        for j, variable in enumerate(z):
+            columns, values = affine_row(side, layer.weight[j], index)
+            rows.row([*columns, variable], [*values, -1.0], -layer.bias[j], -layer.bias[j])
+        side.z.append(z)
+    for j, (one, other) in enumerate(zip(encoding.left.z[index], encoding.right.z[index], strict=True)):
+        rows.row([one, other], [1.0, -1.0], b.dz.lower[j], b.dz.upper[j])
+
+
+def _add_values(encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int, detail: Detail) -> None:
+    layer, b = problem.network.layers[index], bounds.layers[index]
+    wanted = _wanted_sides(problem, index)
+    for side, z, v, sign in (
+        (encoding.left, b.left, b.left_value, 1.0),
+        (encoding.right, b.right, b.right_value, -1.0),
+    ):
+        leaving = np.full(len(layer.bias), NOTHING, dtype=np.int64)
+        for j, name in enumerate(layer.activations):
+            curve = pieces(name, z.lower[j], z.upper[j], detail, (index, j))
+            need = None if wanted is None else sign * wanted[j]
+            leaving[j] = add_curve(encoding.rows, int(side.z[index][j]), curve, (v.lower[j], v.upper[j]), need)
+        side.v.append(leaving)
+    _difference_rows(encoding, b, index)
+
+
+def pieces(name: str, lower: float, upper: float, detail: Detail, where: tuple[int, int]) -> PwlBounds:
+    """Return piecewise-linear bounds of one neuron's activation over its interval."""
+    activation = by_name(name)
+    extra = detail.grid.get(where)
+    if extra is None or activation.is_piecewise_linear():
+        return pwl_bounds(activation, lower, upper, detail.cells)
+    coarse = pwl_bounds(activation, lower, upper, detail.cells).breaks
+    inside = extra[(extra > lower) & (extra < upper)]
+    return pwl_bounds(activation, lower, upper, detail.cells, breaks=np.unique(np.concatenate([coarse, inside])))
+
+
+def _wanted_sides(problem: Problem, index: int) -> Array | None:
+    """Say which side of a neuron's value the gap wants: +1 as large as possible on the left, -1 as small.
+
+    Only the last hidden layer is decided by the sign of its output weight: the gap never falls as the left output
+    rises or the right one falls, since every output activation here is increasing.
+    """
+    if index != len(problem.network.layers) - 2:
+        return None
+    return np.asarray(np.sign(problem.network.layers[-1].weight[0]))
+
+
+def add_curve(rows: Rows, z: int, curve: PwlBounds, box: tuple[float, float], need: float | None) -> int:
+    """Add v between the curve's lower and upper lines and return its variable.
+
+    z = b_0 + sum of steps, step i within [0, width_i]; step i + 1 may start only once step i is full, which binary i
+    says. Without binaries this is the convex hull. They are needed only on the side that the gap `need`s (+1 upper,
+    -1 lower, 0 neither, None both) and only if that side is not concave (convex): otherwise the hull is the curve.
+    """
+    lower, upper, breaks = curve.lower, curve.upper, curve.breaks
+    if (lower == 0.0).all() and (upper == 0.0).all():
+        return NOTHING
+    if (lower == breaks).all() and (upper == breaks).all():
+        return z
+    width = np.diff(breaks)
+    if len(breaks) == 1 or not (width > 0).all():
+        return rows.variable(*box)
+    integer = _needs_binaries(curve, need)
+    steps = rows.variables(np.zeros(len(width)), up(width))
+    rows.row([z, *steps], [1.0, *-np.ones(len(width))], breaks[0], breaks[0])
+    for i in range(len(width) - 1):
+        full = rows.variable(0.0, 1.0, integer)
+        rows.row([steps[i], full], [1.0, -width[i]], lower=-_spare(width[i]))
+        rows.row([steps[i + 1], full], [1.0, -width[i + 1]], upper=_spare(width[i + 1]))
+    if len(breaks) == 3 and breaks[1] == 0.0 and (upper == np.maximum(breaks, 0.0)).all() and (lower == upper).all():
+        return int(steps[1])  # relu: what exceeds 0 is the second step itself
+    v = rows.variable(*box)
+    for values, keeps in ((lower, (True, False)), (upper, (False, True))):
+        slope = np.diff(values) / width
+        spare = _spare(float(np.abs(values).max() + np.abs(slope) @ width)) * len(width)
+        low = values[0] - spare if keeps[0] else -np.inf
+        high = values[0] + spare if keeps[1] else np.inf
+        rows.row([v, *steps], [1.0, *-slope], low, high)
+    return v
+
+
+def _spare(size: float) -> float:
+    """Return room for the rounding of widths and slopes: a few units in the last place of the numbers involved."""
+    return 8 * 2.0**-52 * float(size)
+
+
+def _needs_binaries(curve: PwlBounds, need: float | None) -> bool:
+    slopes = [np.diff(values) / np.diff(curve.breaks) for values in (curve.lower, curve.upper)]
+    convex, concave = (np.diff(slopes[0]) >= 0).all(), (np.diff(slopes[1]) <= 0).all()
+    if need is None:
+        return not (convex and concave)
+    return not (need == 0 or (need < 0 and convex) or (need > 0 and concave))
+
+
+def _difference_rows(encoding: Encoding, b: LayerBounds, index: int) -> None:
+    """Tie dv = v_left - v_right to dz by lines around its range of slopes; see bounds.difference."""
+    lines = difference_lines(b.slope, b.dz)
+    left, right, rows = encoding.left, encoding.right, encoding.rows
+    for j in range(len(b.dz.lower)):
+        columns, values = _gap_of(left.v[index][j], right.v[index][j])
+        if not columns or (left.v[index][j] == left.z[index][j] and right.v[index][j] == right.z[index][j]):
+            continue
+        z = [left.z[index][j], right.z[index][j]]
+        for slope, offset, low in (
+            (lines.lower_slope[j], lines.lower_offset[j], True),
+            (lines.upper_slope[j], lines.upper_offset[j], False),
+        ):
+            sides = {"lower": offset} if low else {"upper": offset}
+            rows.row([*columns, *z], [*values, -slope, slope], **sides)
+        rows.row(columns, values, b.dv.lower[j], b.dv.upper[j])
+
+
+def _gap_of(left: int, right: int) -> tuple[list[int], list[float]]:
+    terms = [(v, s) for v, s in ((int(left), 1.0), (int(right), -1.0)) if v != NOTHING]
+    return [v for v, _ in terms], [s for _, s in terms]
+

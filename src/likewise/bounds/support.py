@@ -1,0 +1,171 @@
+"""Largest values of linear functions over sets of people and of differences, as proven upper bounds, batched.
+
+Over a domain the maximum is a sum: per column a sign, per one-hot group the best allowed category. Over the
+differences {d : ||A d||_p <= eps, lower <= d <= upper} weak duality gives, for ANY vector mu,
+
+    c.d  =  (c - A^T mu).d + mu.(A d)  <=  sum_k max((c - A^T mu)_k lower_k, (c - A^T mu)_k upper_k) + eps ||mu||_q
+
+with 1/p + 1/q = 1 (Hoelder). How mu was found does not matter for truth, only for tightness: here by a fixed number
+of ADMM steps on all objectives at once. The right-hand side is evaluated with outward rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from likewise.domain import Domain
+from likewise.metric import Metric
+from likewise.rounding import Array, dot_error, up
+from likewise.solvers import LinearModel, Session
+
+STEPS = 120
+CHECK_EVERY = 20
+
+
+def domain_upper(domain: Domain, rows: Array, errors: Array | None = None) -> Array:
+    """Bound rows @ x from above over the people of a domain.
+
+    `errors`, if given, bounds how far each true coefficient may be from the one in `rows`. The sum over columns is
+    separable, so the maximum is exact but for rounding, which `dot_error` pays for.
+    """
+    best = np.maximum(rows * domain.lower, rows * domain.upper)
+    total = best[:, domain.continuous].sum(axis=1)
+    magnitude = np.abs(best).sum(axis=1)
+    for span in domain.groups:
+        allowed = domain.upper[span] > 0.5
+        total = total + rows[:, span][:, allowed].max(axis=1)
+    reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+    slack = 0.0 if errors is None else errors @ reach * (1 + 1e-12)
+    return up(total + dot_error(3 * rows.shape[1], magnitude) + slack, 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differences:
+    """The differences left - right of similar pairs, relaxed to a box cut with the metric's ball."""
+
+    metric: Metric
+    eps: float
+    lower: Array
+    upper: Array
+
+    @property
+    def free(self) -> np.ndarray:
+        """The columns in which a pair can differ."""
+        return np.flatnonzero((self.lower != 0.0) | (self.upper != 0.0))
+
+    def upper_bounds(self, rows: Array, errors: Array | None = None, steps: int = STEPS) -> Array:
+        """Bound rows @ d from above for every similar pair; the argument is weak duality, in the module's docstring."""
+        free = self.free
+        if not len(free):
+            return np.zeros(len(rows))
+        part = _Slice(self.metric.matrix[:, free], self.metric.p, self.eps, self.lower[free], self.upper[free])
+        slack = 0.0 if errors is None else errors[:, free] @ np.maximum(np.abs(part.lower), np.abs(part.upper))
+        solved = part.solve_lp(rows[:, free]) if part.is_rotated_box() else part.solve(rows[:, free], steps)
+        return up(solved + slack * (1 + 1e-12), 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slice:
+    matrix: Array
+    p: float
+    eps: float
+    lower: Array
+    upper: Array
+
+    def solve(self, rows: Array, steps: int) -> Array:
+        active = np.abs(self.matrix).sum(axis=1) > 0
+        part = _Slice(self.matrix[active], self.p, self.eps, self.lower, self.upper)
+        best = part.bound(rows, np.zeros((len(rows), len(part.matrix))))
+        if not len(part.matrix):
+            return best
+        for mu in part.guesses(rows):
+            best = np.minimum(best, part.bound(rows, mu))
+        return part.search(rows, best, steps)
+
+    def is_rotated_box(self) -> bool:
+        """Tell whether the set is a polyhedron on which ADMM is slow and a linear program quick."""
+        return self.p == math.inf and bool(((self.matrix != 0.0).sum(axis=1) > 1).any())
+
+    def solve_lp(self, rows: Array) -> Array:
+        """Bound each row by the duals of a linear program, rebuilt outward by `solvers.dual_bound`."""
+        limit = np.full(len(self.matrix), self.eps)
+        relaxed = np.zeros(len(self.lower), dtype=bool)
+        matrix = csr_matrix(self.matrix)
+        session = Session(LinearModel(rows[0], matrix, -limit, limit, self.lower, self.upper, relaxed))
+        return np.array([session.maximise(row)[0] for row in rows])
+
+    def guesses(self, rows: Array) -> list[Array]:
+        """Multipliers that are optimal when the box does not matter, or when the matrix is diagonal."""
+        inverse = np.linalg.pinv(self.matrix, rcond=1e-9)
+        return [rows @ inverse]
+
+    def search(self, rows: Array, best: Array, steps: int) -> Array:
+        """Improve the multipliers step by step; every iterate is a bound, the least is kept."""
+        basis, small = reduced(self.matrix, self.p)
+        for step, (_, mu) in enumerate(ascent(rows, small, self.p, self.eps, self.lower, self.upper, steps), 1):
+            if step % CHECK_EVERY == 0:
+                best = np.minimum(best, self.bound(rows, mu @ basis))
+        return best
+
+    def bound(self, rows: Array, mu: Array) -> Array:
+        """Evaluate the dual bound for any multipliers, rounded outward."""
+        rest = rows - mu @ self.matrix
+        terms = len(self.matrix) + 1
+        error = dot_error(terms, np.abs(rows) + np.abs(mu) @ np.abs(self.matrix))
+        corner = np.maximum(rest * self.lower, rest * self.upper)
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        spread = error @ reach
+        q = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[self.p]
+        norm = self.eps * np.linalg.norm(mu, q, axis=1) * (1 + 1e-14 * (terms + 4))
+        rounding = dot_error(rows.shape[1] + 4, np.abs(corner).sum(axis=1) + spread + norm)
+        return up(corner.sum(axis=1) + spread + norm + rounding, 2)
+
+
+def ascent(
+    rows: Array, matrix: Array, p: float, eps: float, lower: Array, upper: Array, steps: int
+) -> Iterator[tuple[Array, Array]]:
+    """Yield (d, mu) of ADMM on max rows.d, d = v in the box, matrix d = w in the p-ball, all rows at once.
+
+    Each d is in its box (one for all rows, or one per row), the multipliers mu belong to the ball.
+    """
+    rho = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300) / (4 * max(eps, 1e-12))
+    inverse = np.linalg.inv(np.eye(matrix.shape[1]) + matrix.T @ matrix)
+    v, w = np.zeros_like(rows), np.zeros((len(rows), len(matrix)))
+    u1, u2 = v.copy(), w.copy()
+    for _ in range(steps):
+        d = (rows / rho + (v - u1) + (w - u2) @ matrix) @ inverse
+        moved = d @ matrix.T
+        v = np.clip(d + u1, lower, upper)
+        w = project(moved + u2, p, eps)
+        u1 += d - v
+        u2 += moved - w
+        yield v, rho * u2
+
+
+def reduced(matrix: Array, p: float) -> tuple[Array, Array]:
+    """Return (basis, small): the same norm with at most as many rows as columns; only the 2-norm allows a rotation."""
+    if p != 2.0 or matrix.shape[0] <= matrix.shape[1]:
+        return np.eye(len(matrix)), matrix
+    q, r = np.linalg.qr(matrix)
+    return q.T, r
+
+
+def project(points: Array, p: float, radius: float) -> Array:
+    """Return the nearest points of the p-ball, row by row (float accuracy: used for search, never for proof)."""
+    if p == math.inf:
+        return np.clip(points, -radius, radius)
+    if p == 2.0:
+        norms = np.linalg.norm(points, axis=1, keepdims=True)
+        return points * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
+    size = np.abs(points)
+    inside = size.sum(axis=1) <= radius
+    ranked = -np.sort(-size, axis=1)
+    excess = (np.cumsum(ranked, axis=1) - radius) / np.arange(1, size.shape[1] + 1)
+    count = np.maximum((ranked > excess).sum(axis=1), 1)
+    shift = np.where(inside, 0.0, excess[np.arange(len(size)), count - 1])
+    return np.asarray(np.sign(points) * np.maximum(size - shift[:, None], 0.0))

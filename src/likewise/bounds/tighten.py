@@ -1,0 +1,72 @@
+"""LP tightening: bounds of z and dz from linear programs over the relaxed model, rebuilt from their duals.
+
+Every bound is `solvers.dual_bound` of some multipliers, which holds in real arithmetic whatever the solver did. With a
+cut that some real pair satisfies, the bounds hold for all pairs that satisfy the cut.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise.bounds.encoding import Encoding
+from likewise.bounds.interval import Box
+from likewise.bounds.twin import LayerBounds, TwinBounds, settle
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.solvers import Session
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tightener:
+    """A warm linear program over an encoding, and when to stop."""
+
+    session: Session
+    columns: int
+    deadline: float
+
+    def upper(self, columns: list[int], values: list[float], known: float) -> float:
+        """Bound a linear function of the variables from above, or return what was known when time is up."""
+        if time.monotonic() > self.deadline:
+            return known
+        objective = np.zeros(self.columns)
+        np.add.at(objective, columns, values)
+        return min(known, self.session.maximise(objective)[0])
+
+
+def tighten(
+    problem: Problem, bounds: TwinBounds, encoding: Encoding, session: Session, deadline: float, first: int = 0
+) -> TwinBounds:
+    """Tighten z and dz of every neuron whose phase is open, from layer `first` on, until the deadline."""
+    tightener = Tightener(session, len(encoding.rows.lower), deadline)
+    for index in range(first, len(encoding.left.z)):
+        bounds = bounds.with_layer(index, _layer(problem, bounds.layers[index], encoding, index, tightener))
+    return bounds
+
+
+def _layer(problem: Problem, b: LayerBounds, encoding: Encoding, index: int, tightener: Tightener) -> LayerBounds:
+    layer = problem.network.layers[index]
+    open_ = open_neurons(b) | (index == len(problem.network.layers) - 1)
+    left_z, right_z = encoding.left.z[index], encoding.right.z[index]
+
+    def box(known: Box, columns: Callable[[int], list[int]], values: list[float]) -> Box:
+        low, high = known.lower.copy(), known.upper.copy()
+        for j in np.flatnonzero(open_):
+            where = columns(int(j))
+            high[j] = tightener.upper(where, values, high[j])
+            low[j] = -tightener.upper(where, [-v for v in values], -low[j])
+        return Box(low, high)
+
+    left = box(b.left, lambda j: [int(left_z[j])], [1.0])
+    right = box(b.right, lambda j: [int(right_z[j])], [1.0])
+    dz = box(b.dz, lambda j: [int(left_z[j]), int(right_z[j])], [1.0, -1.0])
+    return settle(layer, left, right, dz)
+
+
+def open_neurons(b: LayerBounds) -> Array:
+    """Mark the neurons whose activation is not one straight line over both sides' intervals."""
+    straight = (b.slope.lower == b.slope.upper) & (b.slope.lower >= 0.0)
+    return np.asarray(~straight)

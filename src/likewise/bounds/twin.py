@@ -1,0 +1,120 @@
+"""TwinBounds: what is proven about every neuron of the left network, the right one, and their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from likewise.bounds.difference import difference_lines, slopes, through
+from likewise.bounds.interval import Box, activate, affine
+from likewise.bounds.linear import Stage, activation_lines, backward_upper
+from likewise.bounds.reach import Reach
+from likewise.bounds.support import domain_upper
+from likewise.domain import Domain
+from likewise.network import Layer
+from likewise.problem import Problem
+from likewise.rounding import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerBounds:
+    """One layer: pre-activations z of both sides and their difference dz; values v and their difference dv."""
+
+    left: Box
+    right: Box
+    dz: Box
+    left_value: Box
+    right_value: Box
+    dv: Box
+    slope: Box
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwinBounds:
+    """Bounds of every layer, the input layer's reach included."""
+
+    reach: Reach
+    layers: tuple[LayerBounds, ...]
+
+    def __repr__(self) -> str:
+        free = sum(int((b.left.lower < 0).sum()) for b in self.layers)
+        return f"TwinBounds({len(self.layers)} layers, {free} neurons may be below 0)"
+
+    def with_layer(self, index: int, layer: LayerBounds) -> TwinBounds:
+        """Return the bounds with one layer replaced."""
+        return replace(self, layers=(*self.layers[:index], layer, *self.layers[index + 1 :]))
+
+
+def settle(layer: Layer, left: Box, right: Box, dz: Box) -> LayerBounds:
+    """Complete a layer's bounds from those of z and dz: both sides of v, the slope range, dv.
+
+    The difference of two values is also the difference of their bounds; and dz, dv bound each other's sides.
+    """
+    dz = dz.meet(left.minus(right))
+    span = Box(np.minimum(left.lower, right.lower), np.maximum(left.upper, right.upper))
+    slope = slopes(layer, span)
+    left_value, right_value = activate(layer, left), activate(layer, right)
+    dv = through(slope, dz).meet(left_value.minus(right_value))
+    return LayerBounds(left, right, dz, left_value, right_value, dv, slope)
+
+
+def twin_bounds(problem: Problem, reach: Reach) -> TwinBounds:
+    """Bound every layer by intervals and by backward substitution, left, right and difference; keep the tighter."""
+    done: list[LayerBounds] = []
+    for index, layer in enumerate(problem.network.layers):
+        left = _side(problem, index, problem.left, [b.left for b in done], [b.left_value for b in done])
+        right = left
+        if not problem.symmetric:
+            right = _side(problem, index, problem.right, [b.right for b in done], [b.right_value for b in done])
+        done.append(settle(layer, left, right, _difference(problem, index, reach, done)))
+    return TwinBounds(reach, tuple(done))
+
+
+def _side(problem: Problem, index: int, domain: Domain, z: list[Box], values: list[Box]) -> Box:
+    layers = problem.network.layers
+    layer = layers[index]
+    before = [Box(domain.lower, domain.upper), *values]
+
+    def base(rows: Array, errors: Array | None) -> Array:
+        return domain_upper(domain, rows, errors)
+
+    stages = [
+        Stage(layers[k].weight, layers[k].bias, activation_lines(layers[k], z[k]), z[k], before[k])
+        for k in range(index)
+    ]
+    linear = _both_sides(layer.weight, layer.bias, stages, base)
+    return linear.meet(affine(layer.weight, layer.bias, before[-1]))
+
+
+def _difference(problem: Problem, index: int, reach: Reach, done: list[LayerBounds]) -> Box:
+    layers = problem.network.layers
+    weight = layers[index].weight
+    differences = reach.differences
+    before = [Box(differences.lower, differences.upper), *(b.dv for b in done)]
+    nothing = np.zeros(len(weight))
+
+    def base(rows: Array, errors: Array | None) -> Array:
+        return differences.upper_bounds(rows, errors)
+
+    stages = [
+        Stage(layers[k].weight, np.zeros(len(layers[k].bias)), difference_lines(b.slope, b.dz), b.dz, before[k])
+        for k, b in enumerate(done)
+    ]
+    symmetric = problem.symmetric
+    linear = _both_sides(weight, nothing, stages, base, symmetric)
+    return linear.meet(affine(weight, nothing, before[-1]))
+
+
+def _both_sides(
+    weight: Array,
+    bias: Array,
+    stages: list[Stage],
+    base: Callable[[Array, Array | None], Array],
+    symmetric: bool = False,
+) -> Box:
+    """Bound weight v + bias on both sides; a symmetric set has the same bound on either."""
+    high = np.nextafter(backward_upper(weight, stages, base) + bias, np.inf)
+    low = -high if symmetric else np.nextafter(bias - backward_upper(-weight, stages, base), -np.inf)
+    return Box(low, high)

@@ -1,0 +1,1 @@
+"""Engines: attack finds pairs, milp and paper prove bounds."""

@@ -1,0 +1,206 @@
+"""The milp engine: thresholds by tangents, shared columns, difference rows, a lifted ball, a solver's dual bound.
+
+The gap is never encoded. At a threshold t just above the best pair, the model's maximal slack of the cuts a >= g(b)
+is bounded by the solver; below 0 it proves that no pair has a gap of t, and any value of it proves some bound
+(`Score.upper_from_slack`). The model always holds the best pair itself, so it is feasible by construction.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
+from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode
+from likewise.bounds.tighten import open_neurons, tighten
+from likewise.network import Network
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.search.attack import attack
+from likewise.search.run import Run, repaired
+from likewise.search.score import Score, as_logits, tangent_points, tangents
+from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch
+
+TANGENTS = 24
+# Beyond its tolerances (1e-9 a row) a solver's dual bound may be off by what those add up to over the rows that
+# matter; this much is added to it before it enters a claim.
+SOLVER_ROOM = 1e-7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """One threshold: is there a pair with a gap of t? `cut` is how far below 0 the slack of the best pair is."""
+
+    problem: Problem
+    score: Score
+    t: float
+    cut: float
+    near: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The encoding of a question with its slack variable."""
+
+    encoding: Encoding
+    slack: int
+    linear: LinearModel
+
+
+def milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
+    """Close the gap of one direction as far as time allows; everything found goes through `run`."""
+    logits, score = as_logits(problem.network)
+    inner = replace(problem, network=logits)
+    where = reach(inner)
+    bounds = twin_bounds(inner, where)
+    prove_from_bounds(run, score, bounds)
+    if run.done:
+        return
+    attack(problem, where, run, min(1.0, 0.2 * run.seconds_left))
+    engine = Engine(inner, problem.network, score, run, solver, threads)
+    bounds = engine.forward(bounds)
+    prove_from_bounds(run, score, bounds)
+    engine.polish()
+    engine.close(bounds)
+
+
+def prove_from_bounds(run: Run, score: Score, bounds: TwinBounds) -> None:
+    """Claim what the output layer's bounds alone prove; they are likewise's own, outward rounded."""
+    last = bounds.layers[-1]
+    run.prove(score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0])))
+
+
+@dataclass(slots=True, eq=False)
+class Engine:
+    """One direction of one problem, with its logit network, on one solver."""
+
+    problem: Problem
+    network: Network
+    score: Score
+    run: Run
+    solver: Solver
+    threads: int
+    detail: Detail = field(default_factory=Detail)
+
+    def forward(self, bounds: TwinBounds) -> TwinBounds:
+        """Tighten layer by layer with linear programs over the layers before; a third of the time at most."""
+        deadline = time.monotonic() + self.run.seconds_left / 3
+        for index in range(1, len(bounds.layers)):
+            if not open_neurons(bounds.layers[index - 1]).any():
+                continue
+            encoding = encode(self.problem, bounds, replace(self.detail, ball=1e-4), index)
+            add_preactivations(encoding, self.problem, bounds, index)
+            session = Session(encoding.rows.model())
+            bounds = tighten(self.problem, bounds, encoding, session, deadline, first=index)
+            self.run.tick()
+        return bounds
+
+    def polish(self) -> None:
+        """Find the best pair with the categories of the best one so far: a small problem, solved the same way."""
+
+    def close(self, bounds: TwinBounds) -> None:
+        """Ask thresholds just above the best pair until none is left to ask."""
+        near: list[float] = []
+        while not self.run.done:
+            question = self.question(near)
+            bounds_here = self.conditional(question, bounds)
+            if self.run.done:
+                return
+            near = self.ask(question, bounds_here)
+
+    def question(self, near: list[float]) -> Question:
+        """Put the threshold nine tenths of the wanted gap above the best pair (less if delta decides before)."""
+        left, right = self.run.pair()
+        entering = self.problem.network(np.stack([left, right]))
+        a, b = float(entering[0]), float(entering[1])
+        t = (self.run.lower + 0.9 * self.run.gap) / self.score.factor
+        if self.run.delta is not None and self.run.lower <= self.run.delta:
+            t = max(t, self.run.delta / self.score.factor)
+        t = min(t, 1.0 - 1e-9) if self.score.curved else t
+        return Question(self.problem, self.score, t, self._deficit(t, a, b), [*near, b])
+
+    def _deficit(self, t: float, a: float, b: float) -> float:
+        """Return how far below the cuts the best pair is, with room for rounding."""
+        if not self.score.curved:
+            return max(0.0, t - (a - b)) + 1e-6
+        p = 1 / (1 + math.exp(-b)) + t
+        g = math.log(p / (1 - p)) if p < 1 else math.inf
+        return max(0.0, g - a) * (1 + 1e-9) + 1e-6
+
+    def model(self, question: Question, bounds: TwinBounds) -> Model:
+        """Encode the question: both networks, then slack <= a - tangent(b) for every tangent."""
+        last = len(self.problem.network.layers) - 1
+        encoding = encode(self.problem, bounds, self.detail, last)
+        add_preactivations(encoding, self.problem, bounds, last)
+        a, b = int(encoding.left.z[last][0]), int(encoding.right.z[last][0])
+        box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
+        a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
+        rows = encoding.rows
+        slack = rows.variable(-question.cut if math.isfinite(question.cut) else -1e3, a_upper - b_lower + 1e3)
+        if self.score.curved:
+            points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
+            for cut in tangents(question.t, b_lower, b_upper, points):
+                rows.row([slack, a, b], [1.0, -1.0, cut.slope], upper=-cut.offset)
+        else:
+            rows.row([slack, a, b], [1.0, -1.0, 1.0], upper=-question.t)
+        objective = np.zeros(len(rows.lower))
+        objective[slack] = 1.0
+        return Model(encoding, slack, rows.model(objective))
+
+    def conditional(self, question: Question, bounds: TwinBounds) -> TwinBounds:
+        """Tighten all bounds under the question's cut, which the best pair satisfies; claim the root's bound."""
+        model = self.model(question, bounds)
+        session = Session(model.linear)
+        slack, _ = session.maximise(model.linear.objective)
+        self.claim(question, slack, None)
+        if self.run.done:
+            return bounds
+        deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
+        return tighten(self.problem, bounds, model.encoding, session, deadline)
+
+    def claim(self, question: Question, slack: float, trusted: str | None) -> None:
+        """Turn a bound on the slack into one on the gap."""
+        if math.isfinite(slack):
+            self.run.prove(self.score.upper_from_slack(question.t, slack), trusted)
+
+    def ask(self, question: Question, bounds: TwinBounds) -> list[float]:
+        """Run the solver on the question; return logits at which more tangents are worth having."""
+        model = self.model(question, bounds)
+        trusted = f"dual bounds of {self.solver.name}"
+        seen: list[float] = []
+        b_index = int(model.encoding.right.z[-1][0])
+
+        def progress(news: Progress) -> bool:
+            self.run.tick(self.run.nodes)
+            self.claim(question, news.bound + SOLVER_ROOM, trusted)
+            return self.run.done or self.better(question)
+
+        def point(x: Array) -> None:
+            self.offer(model.encoding, bounds.reach, x)
+            seen.append(float(x[b_index]))
+
+        limits = Limits(self.run.seconds_left, 0.0, self.threads)
+        answer = self.solver.solve(model.linear, limits, watch=Watch(progress, point))
+        self.run.nodes += answer.nodes
+        if answer.status is not Status.INFEASIBLE:
+            self.claim(question, answer.bound + SOLVER_ROOM, trusted)
+        if answer.point is not None:
+            point(answer.point)
+        self.refine(answer.point, model.encoding, bounds)
+        return seen[-4:]
+
+    def better(self, question: Question) -> bool:
+        """Tell whether the best pair has passed the threshold, so that a higher one should be asked."""
+        return self.run.lower > question.t * self.score.factor
+
+    def offer(self, encoding: Encoding, where: Reach, x: Array) -> None:
+        """Offer the people of a solver's point."""
+        exact = repaired(self.problem, where.shared, x[encoding.left.x], x[encoding.right.x])
+        if exact is not None:
+            self.run.offer(*exact)
+
+    def refine(self, x: Array | None, encoding: Encoding, bounds: TwinBounds) -> None:
+        """Add breakpoints where the solver's point makes use of a curved activation's slack."""

@@ -1,0 +1,191 @@
+"""Run: the best bounds so far, the clock, and who wants to hear about them. Every claim passes through here."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise.certificate import Certificate, Witness
+from likewise.errors import SoundnessError
+from likewise.problem import Problem
+from likewise.rounding import Array
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a progress listener is told."""
+
+    seconds: float
+    lower: float
+    upper: float
+    nodes: int
+    seconds_left: float
+
+
+Listener = Callable[[News], None]
+SHRINK = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4)
+
+
+class Run:
+    """The state of one certification: bounds that only ever tighten, within a time limit.
+
+    A problem whose domains differ has two directions, each with its own upper bound; the claim is the larger one.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seconds: float,
+        gap: float,
+        delta: float | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.problem = problem
+        self.gap = gap
+        self.delta = delta
+        self.started = time.monotonic()
+        self.deadline = self.started + seconds
+        self.lower = 0.0
+        self.nodes = 0
+        self.trace: list[tuple[float, float, float]] = []
+        self.trusted: list[str] = []
+        self.notes: list[str] = []
+        self._listener = listener
+        self._pair = self._anyone()
+        self._uppers = [math.inf] * (1 if problem.symmetric else 2)
+        self._direction = 0
+
+    def _anyone(self) -> tuple[Array, Array]:
+        """Return a pair that certainly exists: the same person twice."""
+        person = self.problem.left.sample(1, np.random.default_rng(0))[0]
+        self.problem.right.require(person, "a person of the left domain")
+        return person, person.copy()
+
+    @property
+    def directions(self) -> Iterable[Problem]:
+        """Yield the problem to maximise f(left) - f(right) of, for each direction; half the time left for each."""
+        end = self.deadline
+        for index in range(len(self._uppers)):
+            self._direction = index
+            self.deadline = end if index + 1 == len(self._uppers) else time.monotonic() + self.seconds_left / 2
+            yield self.problem.swapped() if index else self.problem
+            self.deadline = end
+
+    @property
+    def upper(self) -> float:
+        """The proven bound over both directions."""
+        return max(self._uppers)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, not below 0."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def done(self) -> bool:
+        """Whether this direction needs no more work: gap closed, question decided, or out of time."""
+        upper = self._uppers[self._direction]
+        closed = upper - self.lower <= self.gap
+        decided = self.delta is not None and (upper <= self.delta or self.lower > self.delta)
+        return closed or decided or self.seconds_left <= 0.0
+
+    def offer(self, left: Array, right: Array) -> bool:
+        """Take a candidate pair of the current direction; it counts only if it exists, is similar and scores wider.
+
+        The gap is the network's own, evaluated with outward rounding. A pair that would exceed a proven upper bound is
+        a contradiction and stops the run.
+        """
+        problem = self.problem.swapped() if self._direction else self.problem
+        if not problem.admits(left, right):
+            return False
+        gap = problem.gap_lower(left, right)
+        if gap <= self.lower:
+            return False
+        if gap > self._uppers[self._direction]:
+            raise SoundnessError(f"a pair with gap {gap!r} exceeds the proven upper {self._uppers[self._direction]!r}")
+        self.lower = gap
+        self._pair = (right.copy(), left.copy()) if self._direction else (left.copy(), right.copy())
+        self._tell()
+        return True
+
+    def prove(self, upper: float, trusted: str | None = None) -> None:
+        """Take a proven upper bound of the current direction, and what it had to trust."""
+        if not upper >= 0.0:
+            upper = 0.0 if upper < 0.0 else math.inf
+        if upper >= self._uppers[self._direction]:
+            return
+        if upper < self.lower:
+            raise SoundnessError(f"upper {upper!r} was claimed below the witness' gap {self.lower!r}")
+        self._uppers[self._direction] = upper
+        if trusted and trusted not in self.trusted:
+            self.trusted.append(trusted)
+        self._tell()
+
+    def pair(self) -> tuple[Array, Array]:
+        """Return the witness in the current direction's roles."""
+        left, right = self._pair
+        return (right, left) if self._direction else (left, right)
+
+    def tick(self, nodes: int | None = None) -> None:
+        """Tell the listener that time has passed."""
+        if nodes is not None:
+            self.nodes = nodes
+        if self._listener:
+            self._listener(News(self.seconds, self.lower, self.upper, self.nodes, self.seconds_left))
+
+    def _tell(self) -> None:
+        self.trace.append((self.seconds, self.lower, self.upper))
+        self.tick()
+
+    def certificate(self, engine: str, solver: str) -> Certificate:
+        """Return what is known now."""
+        left, right = self._pair
+        scores = self.problem.network(np.stack([left, right]))
+        distance = self.problem.metric.distance(left, right)
+        witness = Witness(left, right, float(scores[0]), float(scores[1]), distance, self.problem.right)
+        end = (self.seconds, self.lower, self.upper)
+        return Certificate(
+            self.problem,
+            self.lower,
+            self.upper,
+            witness,
+            engine,
+            solver,
+            self.seconds,
+            (*self.trace, end),
+            tuple(self.trusted),
+            self.nodes,
+            tuple(self.notes),
+        )
+
+
+def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) -> tuple[Array, Array] | None:
+    """Turn a solver's float pair into one that exists: categories rounded, box kept, d shrunk until it is similar."""
+    people = []
+    for x, domain in ((left, problem.left), (right, problem.right)):
+        person = np.clip(x, domain.lower, domain.upper)
+        for group in domain.groups:
+            one = np.zeros(group.stop - group.start)
+            one[int(np.argmax(person[group]))] = 1.0
+            person[group] = one
+        people.append(person)
+    left, right = people
+    left = np.where(shared, right, left)
+    whole = np.concatenate([np.arange(g.start, g.stop) for g in problem.right.groups] or [np.empty(0, dtype=int)])
+    for shrink in SHRINK:
+        moved = right + (left - right) * (1.0 - shrink)
+        moved[whole] = left[whole]
+        moved = np.clip(moved, problem.left.lower, problem.left.upper)
+        if problem.admits(moved, right):
+            return moved, right
+    return None

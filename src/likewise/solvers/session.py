@@ -1,0 +1,69 @@
+"""Many objectives over one polyhedron: a linear program that keeps its basis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import final
+
+import highspy
+import numpy as np
+from numpy.typing import ArrayLike
+
+from likewise.solvers._model import Array, LinearModel
+from likewise.solvers.highs import load, set_options
+from likewise.solvers.safe import dual_bound
+
+# A new objective leaves the last basis primal feasible, so the primal simplex goes on from there. Scaling costs a
+# third of the time; where the primal simplex fails without it, the dual simplex with it starts afresh.
+_WARM = {"simplex_strategy": 4, "simplex_scale_strategy": 0}
+_COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
+
+
+@final
+class Session:
+    """Maximise linear functions over the continuous relaxation of a model, each from the basis of the last.
+
+    The model's own objective and constant are ignored.
+    """
+
+    def __init__(self, model: LinearModel) -> None:
+        columns = model.objective.size
+        self._model = replace(model, objective=np.zeros(columns), constant=0.0)
+        self._columns = np.arange(columns, dtype=np.int32)
+        self._free = np.zeros(model.row_lower.size)
+        self._engine = load(self._model, integers=False)
+        # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
+        set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
+
+    def maximise(self, objective: Array) -> tuple[float, Array]:
+        """Return a proven upper bound on objective.x, and the point the LP found (a hint, feasible to 1e-9).
+
+        The bound is rebuilt from the duals with outward rounding, so it holds whatever HiGHS did; if HiGHS failed, or
+        called the polyhedron empty, it is the maximum over the variables' bounds alone.
+        """
+        model = replace(self._model, objective=np.asarray(objective, dtype=np.float64))
+        self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
+        if self._optimal() or self._again():
+            solution = self._engine.getSolution()
+            return dual_bound(model, np.array(solution.row_dual)), np.array(solution.col_value)
+        return dual_bound(model, self._free), (model.lower + model.upper) / 2
+
+    def _optimal(self) -> bool:
+        self._engine.run()
+        return bool(self._engine.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    def _again(self) -> bool:
+        """Solve from scratch by the other method: a basis that failed is not worth going on from."""
+        self._engine.clearSolver()
+        set_options(self._engine, **_COLD)
+        optimal = self._optimal()
+        set_options(self._engine, **_WARM)
+        return optimal
+
+    def change_bounds(self, columns: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> None:
+        """Replace the bounds of some variables."""
+        where = np.asarray(columns, dtype=np.int32)
+        new_lower, new_upper = self._model.lower.copy(), self._model.upper.copy()
+        new_lower[where], new_upper[where] = lower, upper
+        self._model = replace(self._model, lower=new_lower, upper=new_upper)
+        self._engine.changeColsBounds(where.size, where, new_lower[where], new_upper[where])
