@@ -152,6 +152,15 @@ class Domain:
         narrow._set(self.features, x.copy(), x.copy())
         return narrow
 
+    def sharing(self, person: Array) -> Domain:
+        """Return the part of the domain with the categories of this person, continuous features left open."""
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for group in self.groups:
+            lower[group] = upper[group] = person[group]
+        narrow = object.__new__(Domain)
+        narrow._set(self.features, lower, upper)
+        return narrow
+
     def require(self, person: ArrayLike, what: str = "person") -> Array:
         """Return the person as a vector, or raise a DomainError that names the feature that is out of bounds."""
         try:

@@ -1,7 +1,8 @@
 """Reach: which columns can differ within a similar pair, and by how much.
 
-A one-hot group differs within a pair only if d_i = 1 and d_j = -1 for two of its columns. So a proven upper bound
-below 1 on every d_i, or below 2 on every d_i - d_j, shows that the group is shared. Nothing is assumed without such a
+A one-hot group differs within a pair only if d_i = 1 and d_j = -1 for two of its columns. So for each such i and j a
+proven upper bound below 1 on d_i, or below 2 on d_i - d_j, or a proven distance above eps with that change, shows
+that the group is shared. Nothing is assumed without such a
 bound: a group that cannot be excluded may differ.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.bounds.support import Differences
+from likewise.bounds.support import Differences, distance_lower
 from likewise.problem import Problem
 from likewise.rounding import Array
 
@@ -86,4 +87,14 @@ def _fixed(group: slice, box: Differences, problem: Problem) -> bool:
     for k, (i, j) in enumerate(pairs):
         rows[k, group.start + i], rows[k, group.start + j] = 1.0, -1.0
     bounds: Array = box.upper_bounds(rows)
-    return bool((bounds < 2.0).all())
+    near = [pair for pair, bound in zip(pairs, bounds, strict=True) if bound >= 2.0]
+    return all(_apart(box, group, i, j) for i, j in near)
+
+
+def _apart(box: Differences, group: slice, i: int, j: int) -> bool:
+    """Prove that no pair with category i on the left and j on the right is within eps, or return False."""
+    lower, upper = box.lower.copy(), box.upper.copy()
+    lower[group] = upper[group] = 0.0
+    lower[group.start + i] = upper[group.start + i] = 1.0
+    lower[group.start + j] = upper[group.start + j] = -1.0
+    return distance_lower(box.metric, lower, upper) > box.eps

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linprog, lsq_linear
 from scipy.sparse import csr_matrix
 
 from likewise.domain import Domain
@@ -25,6 +26,7 @@ from likewise.solvers import LinearModel, Session
 
 STEPS = 120
 CHECK_EVERY = 20
+BALANCE_EVERY = 5
 
 
 def domain_upper(domain: Domain, rows: Array, errors: Array | None = None) -> Array:
@@ -67,6 +69,40 @@ class Differences:
         slack = 0.0 if errors is None else errors[:, free] @ np.maximum(np.abs(part.lower), np.abs(part.upper))
         solved = part.solve_lp(rows[:, free]) if part.is_rotated_box() else part.solve(rows[:, free], steps)
         return up(solved + slack * (1 + 1e-12), 2)
+
+
+def distance_lower(metric: Metric, lower: Array, upper: Array) -> float:
+    """Bound ||A d||_p from below over a box of differences, for p = 2 and inf.
+
+    For every u in the unit ball of the dual norm, ||A d||_p >= u.(A d) (Hoelder), whose minimum over the box is
+    separable. u is taken from a least-squares problem (p = 2), or from the duals of a linear program (p = inf).
+    """
+    matrix = metric.matrix
+    if metric.p == 2.0:
+        ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
+        nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
+        u = nearest / max(float(np.linalg.norm(nearest)), 1e-300) * (1 - 1e-12)
+    elif metric.p == math.inf:
+        u = _steepest(matrix, lower, upper)
+    else:
+        return 0.0
+    # With eps = 0 and no objective, the dual bound at the multipliers u is the maximum of -(u A).d over the box.
+    return -float(_Slice(matrix, metric.p, 0.0, lower, upper).bound(np.zeros((1, len(lower))), u[None])[0])
+
+
+def _steepest(matrix: Array, lower: Array, upper: Array) -> Array:
+    """Return u with ||u||_1 <= 1 from the linear program min s, -s <= A d <= s over the box."""
+    rows, columns = matrix.shape
+    s = np.ones((rows, 1))
+    both = csr_matrix(np.block([[matrix, -s], [-matrix, -s]]))
+    cost = np.append(np.zeros(columns), 1.0)
+    limits = np.column_stack([np.append(lower, 0.0), np.append(upper, np.inf)])
+    solved = linprog(cost, A_ub=both, b_ub=np.zeros(2 * rows), bounds=limits, method="highs")
+    if solved.status != 0:
+        return np.zeros(rows)
+    duals = -np.asarray(solved.ineqlin.marginals)
+    u = duals[:rows] - duals[rows:]
+    return np.asarray(u / max(1.0, float(np.abs(u).sum()) * (1 + 1e-12)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,11 +169,13 @@ def ascent(
 
     Each d is in its box (one for all rows, or one per row), the multipliers mu belong to the ball.
     """
-    rho = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300) / (4 * max(eps, 1e-12))
+    length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    rho = length / (4 * max(eps, 0.02 * float(np.max(upper - lower)), 1e-12))
     inverse = np.linalg.inv(np.eye(matrix.shape[1]) + matrix.T @ matrix)
     v, w = np.zeros_like(rows), np.zeros((len(rows), len(matrix)))
     u1, u2 = v.copy(), w.copy()
-    for _ in range(steps):
+    for step in range(1, steps + 1):
+        old = (v, w)
         d = (rows / rho + (v - u1) + (w - u2) @ matrix) @ inverse
         moved = d @ matrix.T
         v = np.clip(d + u1, lower, upper)
@@ -145,6 +183,11 @@ def ascent(
         u1 += d - v
         u2 += moved - w
         yield v, rho * u2
+        if step % BALANCE_EVERY == 0:  # keep both residuals of a row alike (Boyd et al. 2011, section 3.4.1)
+            apart = np.hypot(np.linalg.norm(d - v, axis=1), np.linalg.norm(moved - w, axis=1))[:, None]
+            drift = np.hypot(np.linalg.norm(v - old[0], axis=1), np.linalg.norm(w - old[1], axis=1))[:, None]
+            factor = np.where(apart > 4 * drift, 2.0, np.where(drift > 4 * apart, 0.5, 1.0))
+            rho, u1, u2 = rho * factor, u1 / factor, u2 / factor
 
 
 def reduced(matrix: Array, p: float) -> tuple[Array, Array]:

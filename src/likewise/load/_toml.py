@@ -53,10 +53,10 @@ def _feature_lines(feature: Feature) -> list[str]:
 
 
 def _display_lines(display: Display) -> list[str]:
-    default = Display()
+    offset, factor = repr(float(display.offset)), repr(float(display.factor))
     lines = [f"title = {_string(display.title)}"] if display.title else []
-    lines += [f"offset = {float(display.offset)!r}"] if display.offset != default.offset else []
-    lines += [f"factor = {float(display.factor)!r}"] if display.factor != default.factor else []
+    lines += [f"offset = {offset}"] if offset != "0.0" else []  # as text: -0.0 has a digest of its own
+    lines += [f"factor = {factor}"] if factor != "1.0" else []
     lines += [f"unit = {_string(display.unit)}"] if display.unit else []
     if display.labels:
         pairs = (f"{_string(value)} = {_string(label)}" for value, label in dict(display.labels).items())

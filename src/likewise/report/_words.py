@@ -99,13 +99,14 @@ def finding(certificate: Certificate) -> str:
 
 def ruling(certificate: Certificate, delta: float | None) -> tuple[str, str, str]:
     """Return (verdict, headline, reason); without a delta the verdict is "range"."""
+    verdict = "range" if delta is None else certificate.verdict(delta)  # refuses what is no delta
     bounded = math.isfinite(certificate.upper)
     lower, upper = floor_text(certificate.lower, delta), ceil_text(certificate.upper, delta)
     if delta is None:
         if not bounded:
-            return "range", f"At least {lower}", "The largest gap between similar people is at least this much."
-        return "range", f"{lower} to {upper}", "The largest gap between similar people is proven to lie in this range."
-    verdict, allowed = certificate.verdict(delta), f"delta = {given_text(delta)}"
+            return verdict, f"At least {lower}", "The largest gap between similar people is at least this much."
+        return verdict, f"{lower} to {upper}", "The largest gap between similar people is proven to lie in this range."
+    allowed = f"delta = {given_text(delta)}"
     if verdict == "fair":
         return verdict, "Fair", f"Proven: similar people are scored at most {upper} apart, and {allowed} is allowed."
     if verdict == "unfair":

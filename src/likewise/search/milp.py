@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from likewise.activations import by_name
 from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
-from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode
+from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode, pieces
 from likewise.bounds.tighten import open_neurons, tighten
 from likewise.network import Network
 from likewise.problem import Problem
@@ -25,6 +26,8 @@ from likewise.search.score import Score, as_logits, tangent_points, tangents
 from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch
 
 TANGENTS = 24
+POLISH_SECONDS = 4.0
+STALLED = 5  # rounds in a row that moved neither bound
 # Beyond its tolerances (1e-9 a row) a solver's dual bound may be off by what those add up to over the rows that
 # matter; this much is added to it before it enters a claim.
 SOLVER_ROOM = 1e-7
@@ -50,8 +53,11 @@ class Model:
     linear: LinearModel
 
 
-def milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
-    """Close the gap of one direction as far as time allows; everything found goes through `run`."""
+def milp(problem: Problem, run: Run, solver: Solver, threads: int, *, polish: bool = True) -> None:
+    """Close the gap of one direction as far as time allows; everything found goes through `run`.
+
+    `polish` first solves the small problem that has the categories of the attack's best pair, for its pairs alone.
+    """
     logits, score = as_logits(problem.network)
     inner = replace(problem, network=logits)
     where = reach(inner)
@@ -63,8 +69,18 @@ def milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
     engine = Engine(inner, problem.network, score, run, solver, threads)
     bounds = engine.forward(bounds)
     prove_from_bounds(run, score, bounds)
-    engine.polish()
+    if polish and not run.done:
+        _polish(problem, run, solver, threads)
     engine.close(bounds)
+
+
+def _polish(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
+    left, right = run.pair()
+    narrow = replace(problem, left=problem.left.sharing(left), right=problem.right.sharing(right))
+    part = Run(narrow, seconds=min(POLISH_SECONDS, 0.15 * run.seconds_left), gap=run.gap / 4, pair=(left, right))
+    milp(narrow, part, solver, threads, polish=False)
+    run.nodes += part.nodes
+    run.offer(*part.pair())
 
 
 def prove_from_bounds(run: Run, score: Score, bounds: TwinBounds) -> None:
@@ -98,18 +114,21 @@ class Engine:
             self.run.tick()
         return bounds
 
-    def polish(self) -> None:
-        """Find the best pair with the categories of the best one so far: a small problem, solved the same way."""
-
     def close(self, bounds: TwinBounds) -> None:
         """Ask thresholds just above the best pair until none is left to ask."""
         near: list[float] = []
-        while not self.run.done:
+        stalled = 0
+        while not self.run.done and stalled < STALLED:
+            before = (self.run.lower, self.run.upper)
             question = self.question(near)
-            bounds_here = self.conditional(question, bounds)
+            tight = self.conditional(question, bounds)
             if self.run.done:
                 return
-            near = self.ask(question, bounds_here)
+            near = self.ask(question, tight)
+            moved = self.run.lower - before[0] + before[1] - self.run.upper
+            stalled = 0 if moved > 1e-3 * self.run.gap else stalled + 1
+        if stalled:
+            self.run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")
 
     def question(self, near: list[float]) -> Question:
         """Put the threshold nine tenths of the wanted gap above the best pair (less if delta decides before)."""
@@ -203,4 +222,29 @@ class Engine:
             self.run.offer(*exact)
 
     def refine(self, x: Array | None, encoding: Encoding, bounds: TwinBounds) -> None:
-        """Add breakpoints where the solver's point makes use of a curved activation's slack."""
+        """Draw the ball closer, and add breakpoints where a solver's point sits on a curved activation.
+
+        A cell that holds the point is split there, or in the middle if the point is near one of its ends.
+        """
+        if x is None:
+            return
+        grid = dict(self.detail.grid)
+        for index in range(len(encoding.left.v)):
+            names = self.problem.network.layers[index].activations
+            for j, name in enumerate(names):
+                if by_name(name).is_piecewise_linear():
+                    continue
+                for side, box in ((encoding.left, bounds.layers[index].left), (encoding.right, bounds.layers[index].right)):
+                    curve = pieces(name, box.lower[j], box.upper[j], self.detail, (index, j))
+                    new = _split(curve.breaks, float(x[side.z[index][j]]))
+                    grid[(index, j)] = np.unique(np.concatenate([grid.get((index, j), np.empty(0)), new]))
+        self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9))
+
+
+def _split(breaks: Array, z: float) -> Array:
+    i = int(np.clip(np.searchsorted(breaks, z) - 1, 0, len(breaks) - 2))
+    low, high = breaks[i], breaks[i + 1]
+    if high - low < 1e-7:
+        return np.empty(0)
+    inside = 0.15 < (z - low) / (high - low) < 0.85
+    return np.array([z if inside else (low + high) / 2])

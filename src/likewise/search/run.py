@@ -44,6 +44,7 @@ class Run:
         gap: float,
         delta: float | None = None,
         listener: Listener | None = None,
+        pair: tuple[Array, Array] | None = None,
     ) -> None:
         self.problem = problem
         self.gap = gap
@@ -59,6 +60,9 @@ class Run:
         self._pair = self._anyone()
         self._uppers = [math.inf] * (1 if problem.symmetric else 2)
         self._direction = 0
+        if pair is not None:
+            self._pair = pair
+            self.offer(*pair)
 
     def _anyone(self) -> tuple[Array, Array]:
         """Return a pair that certainly exists: the same person twice."""

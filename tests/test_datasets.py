@@ -1,0 +1,198 @@
+"""The embedded data: split, scaling and column order as contracted, metrics that leave sensitive columns free."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise import datasets
+from likewise.datasets import _tabular
+from likewise.datasets._tabular import Column, Table, prepare, read_table, resource
+from likewise.domain import Continuous, OneHot
+from likewise.errors import InputError, MetricError
+from likewise.load import Schema, read_npz, read_schema, write_schema
+from likewise.problem import Problem
+
+# feature and number of columns, in the order of the benchmark networks
+LAYOUT = [
+    ("age", 1), ("credit_amount", 1), ("duration", 1), ("existing_credits", 1), ("installment_rate", 1),
+    ("people_liable", 1), ("residence_since", 1), ("credit_history", 5), ("employment", 5), ("foreign_worker", 2),
+    ("housing", 3), ("installment_plans", 3), ("job", 4), ("other_debtors", 3), ("property", 4), ("purpose", 10),
+    ("savings", 5), ("status", 4), ("telephone", 2),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def german() -> datasets.Dataset:
+    return datasets.load("german")
+
+
+@pytest.fixture(scope="module")
+def kept() -> datasets.Dataset:
+    return datasets.load("german", sensitive="keep")
+
+
+def test_the_table_is_uci_s() -> None:
+    digest = hashlib.sha256(gzip.decompress(resource("german.csv.gz"))).hexdigest()
+    assert digest.startswith("f0b60675")
+    assert digest.endswith("97790")
+
+
+def test_german_has_the_contracted_shape(german: datasets.Dataset) -> None:
+    assert [(f.name, f.width) for f in german.domain.features] == LAYOUT
+    assert german.X_train.shape == (800, 57)
+    assert german.X_test.shape == (200, 57)
+    assert german.y_train.shape == (800,)
+    assert german.y_train.sum() + german.y_test.sum() == 700  # good credit is y = 1
+    purpose = next(f for f in german.domain.features if f.name == "purpose")
+    assert isinstance(purpose, OneHot)
+    assert purpose.values == ("A40", "A41", "A410", "A42", "A43", "A44", "A45", "A46", "A48", "A49")
+    assert german.sensitive == ("status_sex",)
+
+
+def test_keeping_the_sensitive_feature_appends_it(german: datasets.Dataset, kept: datasets.Dataset) -> None:
+    assert [(f.name, f.width) for f in kept.domain.features] == [*LAYOUT, ("status_sex", 4)]
+    assert np.array_equal(kept.X_train[:, :57], german.X_train)
+    assert (kept.X_train[:, 57:].sum(axis=1) == 1).all()
+
+
+def test_scaling_is_fitted_on_the_training_people_alone(german: datasets.Dataset) -> None:
+    columns = german.domain.continuous
+    assert (german.X_train[:, columns].min(axis=0) == 0.0).all()
+    assert (german.X_train[:, columns].max(axis=0) == 1.0).all()
+    assert all(german.domain.contains(person) for person in german.X_train)
+
+
+def test_test_people_beyond_the_training_range_are_counted_and_not_clipped() -> None:
+    counts = []
+    for seed in range(8):
+        data = datasets.load("german", seed=seed)
+        counts.append(data.outside)
+        assert data.outside == sum(not data.domain.contains(person) for person in data.X_test)
+    assert max(counts) > 0  # else this test would show nothing
+
+
+def test_the_split_is_fixed_by_the_seed(german: datasets.Dataset) -> None:
+    again, other = datasets.load("german", seed=42), datasets.load("german", seed=43)
+    assert np.array_equal(again.X_train, german.X_train)
+    assert np.array_equal(again.y_test, german.y_test)
+    assert not np.array_equal(other.y_train, german.y_train)
+    cells = read_table(resource("german.csv.gz"))
+    first = int(np.random.default_rng(42).permutation(1000)[0])
+    assert german.domain.show(german.X_train[0])["age"] == f"{cells['age'][first]} years"
+    assert german.y_train[0] == (cells["target"][first] == "1")
+
+
+def test_the_data_cannot_be_changed_by_accident(german: datasets.Dataset) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        german.X_train[0, 0] = 2.0
+
+
+def test_people_read_their_own_units(german: datasets.Dataset) -> None:
+    cells = read_table(resource("german.csv.gz"))
+    order = np.random.default_rng(42).permutation(1000)[:800]
+    for row, person in zip(order[:50], german.X_train[:50], strict=True):
+        shown = german.domain.show(person)
+        amount = int(cells["credit_amount"][row])
+        assert shown["credit amount"] == (f"{amount:,} DM" if amount >= 1000 else f"{amount} DM")
+        assert shown["duration"] == f"{cells['duration'][row]} months"
+
+
+def test_every_category_has_a_label_and_no_label_is_stray(kept: datasets.Dataset) -> None:
+    for feature in kept.domain.features:
+        if isinstance(feature, OneHot):
+            labels = dict(feature.display.labels)
+            assert set(labels) == set(feature.values), feature.name
+            assert len(set(labels.values())) == len(labels), feature.name
+
+
+def test_the_learnt_metric_is_a_projector_without_three_directions(german: datasets.Dataset) -> None:
+    A = german.metric("mahalanobis").matrix
+    S = A.T @ A
+    assert A.shape == (54, 57)
+    assert np.abs(S @ S - S).max() < 1e-9
+
+
+def test_linf_weighs_every_column_alike(german: datasets.Dataset) -> None:
+    metric = german.metric("linf")
+    assert np.array_equal(metric.matrix, np.eye(57))
+    assert metric.p == np.inf
+
+
+@pytest.mark.parametrize("kind", ["mahalanobis", "linf"])
+def test_kept_sensitive_columns_are_free(german: datasets.Dataset, kept: datasets.Dataset, kind: str) -> None:
+    metric = kept.metric(kind)
+    assert metric.width == 61
+    person, changed = kept.X_train[0].copy(), kept.X_train[0].copy()
+    changed[57:] = np.roll(changed[57:], 1)
+    assert metric.within(person, changed, 0.0)
+    other = kept.X_train[1]
+    expected = german.metric(kind).distance(person[:57], other[:57])
+    assert metric.distance(person, other) == pytest.approx(expected, rel=1e-12)
+
+
+def test_unknown_words_are_refused_with_the_known_ones(german: datasets.Dataset) -> None:
+    with pytest.raises(InputError, match=r"'germany'.*known: german"):
+        datasets.load("germany")
+    with pytest.raises(InputError, match=r"'drop' or 'keep', got 'hide'"):
+        datasets.load("german", sensitive="hide")
+    for seed in (-1, 1.5, True):
+        with pytest.raises(InputError, match="seed"):
+            datasets.load("german", seed=seed)  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match=r"'embedding'.*mahalanobis, linf"):
+        german.metric("embedding")
+
+
+def test_the_demo_network_fits_the_data_and_is_better_than_guessing(german: datasets.Dataset) -> None:
+    net = datasets.demo_network()
+    Problem(net, german.domain, german.domain, german.metric(), 0.2)
+    assert net.digest.startswith("59519e7f")
+    people, good = np.vstack([german.X_train, german.X_test]), np.concatenate([german.y_train, german.y_test])
+    assert ((net(people) > 0.5) == good).mean() > 0.75
+
+
+def test_the_demo_network_file_is_an_ordinary_model_file(capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(datasets.__file__).parent / "data" / "german.network.npz"
+    assert read_npz(file).digest == datasets.demo_network().digest
+    assert capsys.readouterr().err == ""
+
+
+def test_a_data_set_becomes_a_schema_and_comes_back(german: datasets.Dataset, tmp_path: Path) -> None:
+    for kind in ("mahalanobis", "linf"):
+        written = Schema(german.domain, german.metric(kind), german.title, german.source)
+        read = read_schema(write_schema(written, tmp_path / "german.toml"))
+        assert read.domain.digest == german.domain.digest
+        assert read.metric.digest == written.metric.digest
+
+
+def test_the_licence_is_attributed() -> None:
+    text = resource("ATTRIBUTION.md").decode()
+    assert "CC BY 4.0" in text
+    assert "doi:10.24432/C5NC77" in text
+
+
+def test_another_table_needs_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"{i},{'xy'[i % 2]},{i / 20},{'?' if i == 3 else 'w'}\n" for i in range(21))
+    packed = gzip.compress(f"n,c,share,s\n{rows}".encode())
+    monkeypatch.setattr(_tabular, "resource", lambda _: packed)
+    table = Table(
+        name="toy",
+        title="Toy",
+        source="",
+        target="share",
+        positive=None,
+        columns=(Column("c", "one_hot", "c"), Column("n", "continuous", "n")),
+        sensitive=(Column("s", "one_hot", "s"),),
+    )
+    data = prepare(table, "keep", 0)
+    assert len(data.y_train) == 16  # 20 complete rows: the one with a missing value is left out
+    assert len(data.y_test) == 4
+    assert [f.width for f in data.domain.features] == [2, 1, 1]
+    number = data.domain.features[1]
+    assert isinstance(number, Continuous)
+    shown = number.display.offset + number.display.factor * data.X_train[:, 2]
+    assert shown / 20 == pytest.approx(data.y_train)
