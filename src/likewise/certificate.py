@@ -46,7 +46,7 @@ class Witness:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (feature, left, right) in the user's words."""
         left, right = self.domain.show(self.left), self.domain.show(self.right)
-        return [(name, left[name], right[name]) for name in left]
+        return [(name, one, other) for (name, one), (_, other) in zip(left, right, strict=True)]
 
     def describe(self) -> str:
         """Tell the pair in words: what they share, where they differ, how they are scored."""
@@ -150,7 +150,11 @@ class Certificate:
             "trace": [[s, lo, hi if math.isfinite(hi) else None] for s, lo, hi in self.trace],
             "notes": list(self.notes),
             "activations": [list(layer.activations) for layer in p.network.layers],
-            "metric": {"kind": p.metric.kind, "p": "inf" if p.metric.p == math.inf else p.metric.p, "note": p.metric.note},
+            "metric": {
+                "kind": p.metric.kind,
+                "p": "inf" if p.metric.p == math.inf else p.metric.p,
+                "note": p.metric.note,
+            },
             "left": p.left.to_json(),
             "right": p.right.to_json(),
             "digests": {

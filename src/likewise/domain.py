@@ -26,6 +26,10 @@ class Display:
     labels: tuple[tuple[str, str], ...] = ()
     title: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offset", float(self.offset))
+        object.__setattr__(self, "factor", float(self.factor))
+
     def number(self, value: float) -> str:
         """Return a number in the user's own units."""
         shown = self.offset + self.factor * value
@@ -49,6 +53,8 @@ class Continuous:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise DomainError(f"feature {self.name!r}: needs finite low <= high, got {self.low} and {self.high}")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
 
     @property
     def width(self) -> int:
@@ -216,15 +222,15 @@ class Domain:
             for f, s in self.spans
         }
 
-    def show(self, person: Array) -> dict[str, str]:
-        """Return a person in the user's words: title -> number with unit or category label."""
-        shown = {}
+    def show(self, person: Array) -> list[tuple[str, str]]:
+        """Return a person in the user's words: (title, number with unit or category label) per feature."""
+        shown = []
         for f, s in self.spans:
-            title = f.display.title or f.name
             if isinstance(f, Continuous):
-                shown[title] = f.display.number(float(person[s][0]))
+                text = f.display.number(float(person[s][0]))
             else:
-                shown[title] = f.display.category(f.values[int(person[s].argmax())])
+                text = f.display.category(f.values[int(person[s].argmax())])
+            shown.append((f.display.title or f.name, text))
         return shown
 
     def to_json(self) -> dict[str, Any]:
@@ -260,7 +266,11 @@ def _feature(data: Mapping[str, Any]) -> Feature:
     d = dict(data.get("display") or {})
     labels = tuple((str(k), str(v)) for k, v in dict(d.get("labels") or {}).items())
     display = Display(
-        float(d.get("offset", 0.0)), float(d.get("factor", 1.0)), str(d.get("unit", "")), labels, str(d.get("title", ""))
+        float(d.get("offset", 0.0)),
+        float(d.get("factor", 1.0)),
+        str(d.get("unit", "")),
+        labels,
+        str(d.get("title", "")),
     )
     name, kind = str(data["name"]), data.get("kind")
     if kind == "continuous":

@@ -1,14 +1,14 @@
 """Everything likewise raises on purpose.
 
-    LikewiseError
-    |-- InputError (also ValueError)   the user's input is at fault; the command line exits with 2
-    |   |-- ModelError                 a network: weights, shapes, activations
-    |   |-- DomainError                who can exist: features, people outside of it
-    |   |-- MetricError                who is similar: weights, matrices, eps
-    |   |-- FileError                  a file that cannot be read as what it claims to be
-    |   `-- MissingExtra               an optional library is not installed; names the extra
-    |-- SolverError                    a solver failed, or refused the problem (licence, size)
-    `-- SoundnessError                 two proven facts contradict each other: a defect of likewise
+LikewiseError
+|-- InputError (also ValueError)   the user's input is at fault; the command line exits with 2
+|   |-- ModelError                 a network: weights, shapes, activations
+|   |-- DomainError                who can exist: features, people outside of it
+|   |-- MetricError                who is similar: weights, matrices, eps
+|   |-- FileError                  a file that cannot be read as what it claims to be
+|   `-- MissingExtra               an optional library is not installed; names the extra
+|-- SolverError                    a solver failed, or refused the problem (licence, size)
+`-- SoundnessError                 two proven facts contradict each other: a defect of likewise
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ class Layer:
         except (TypeError, ValueError):
             raise ModelError("weights and biases must be arrays of numbers") from None
         if w.ndim != 2 or b.shape != w.shape[:1] or 0 in w.shape:
-            raise ModelError(f"weight of shape {w.shape} and bias of shape {b.shape} do not make a layer (out x in, out)")
+            raise ModelError(
+                f"weight of shape {w.shape} and bias of shape {b.shape} do not make a layer (out x in, out)"
+            )
         names = (activation,) * len(b) if isinstance(activation, str) else tuple(activation)
         if len(names) != len(b):
             raise ModelError(f"{len(names)} activations for {len(b)} neurons")
@@ -112,6 +114,7 @@ class Network:
         return sha.hexdigest()
 
     def __call__(self, people: ArrayLike) -> Array:
+        """Score people (n, inputs) in float64."""
         x = np.asarray(people, dtype=np.float64)
         if x.ndim != 2 or x.shape[1] != self.inputs:
             raise ModelError(f"expected people as (n, {self.inputs}), got an array of shape {x.shape}")
@@ -151,7 +154,9 @@ class Network:
     def select(self, output: int) -> Network:
         """Return the network of one output alone."""
         if not 0 <= output < self.outputs:
-            raise ModelError(f"output {output} does not exist: the network has {self.outputs} (0 to {self.outputs - 1})")
+            raise ModelError(
+                f"output {output} does not exist: the network has {self.outputs} (0 to {self.outputs - 1})"
+            )
         if self.outputs == 1:
             return self
         last = self.layers[-1]
@@ -164,4 +169,3 @@ class Network:
         if set(last.activations) != {"sigmoid"}:
             raise ModelError(f"scale='logit' needs a sigmoid output, this network ends in {last.activations[0]}")
         return Network((*self.layers[:-1], Layer(last.weight, last.bias, "identity")))
-

@@ -57,9 +57,7 @@ class Problem:
 
     def admits(self, left: Array, right: Array) -> bool:
         """Tell, exactly, whether the pair exists and is similar."""
-        return (
-            self.left.contains(left) and self.right.contains(right) and self.metric.within(left, right, self.eps)
-        )
+        return self.left.contains(left) and self.right.contains(right) and self.metric.within(left, right, self.eps)
 
     def gap_lower(self, left: Array, right: Array) -> float:
         """Return a proven lower bound on f(left) - f(right), at most an ulp-scale below it."""

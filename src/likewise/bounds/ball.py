@@ -50,8 +50,8 @@ def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float
 
     A QR rotation keeps the 2-norm up to float rounding, which the factor 1 + ROUNDING on eps pays for.
     """
-    small = np.linalg.qr(matrix, mode="r")
-    small = small[np.abs(small).max(axis=1) > 1e-14 * np.abs(small).max()]
+    rotated: Array = np.asarray(np.linalg.qr(matrix, mode="r"))
+    small = rotated[np.abs(rotated).max(axis=1) > 1e-14 * np.abs(rotated).max()]
     radius = eps * (1 + ROUNDING * (len(matrix) + 2)) + 1e-300
     depth = max(1, math.ceil(math.log2(max(2, len(small)))))
     levels = fold_levels(accuracy / depth)

@@ -48,7 +48,7 @@ class Detail:
 
     cells: int = 8
     grid: Grid = field(default_factory=dict)
-    ball: float = 2e-7
+    ball: float = 1e-6
 
 
 def encode(problem: Problem, bounds: TwinBounds, detail: Detail, layers: int) -> Encoding:
@@ -209,4 +209,3 @@ def _difference_rows(encoding: Encoding, b: LayerBounds, index: int) -> None:
 def _gap_of(left: int, right: int) -> tuple[list[int], list[float]]:
     terms = [(v, s) for v, s in ((int(left), 1.0), (int(right), -1.0)) if v != NOTHING]
     return [v for v, _ in terms], [s for _, s in terms]
-

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog, lsq_linear
+from scipy.optimize import lsq_linear
 from scipy.sparse import csr_matrix
 
 from likewise.domain import Domain
@@ -72,37 +72,40 @@ class Differences:
 
 
 def distance_lower(metric: Metric, lower: Array, upper: Array) -> float:
-    """Bound ||A d||_p from below over a box of differences, for p = 2 and inf.
+    """Bound ||A d||_p from below over a box of differences, for p = 2 and inf (0 for p = 1).
 
-    For every u in the unit ball of the dual norm, ||A d||_p >= u.(A d) (Hoelder), whose minimum over the box is
-    separable. u is taken from a least-squares problem (p = 2), or from the duals of a linear program (p = inf).
+    p = 2: for every unit vector u, ||A d||_2 >= u.(A d), whose minimum over the box is separable; a least-squares
+    problem finds u. p = inf: a linear program in d and s >= |A d|, its bound rebuilt from the duals.
     """
     matrix = metric.matrix
-    if metric.p == 2.0:
-        ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
-        nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
-        u = nearest / max(float(np.linalg.norm(nearest)), 1e-300) * (1 - 1e-12)
-    elif metric.p == math.inf:
-        u = _steepest(matrix, lower, upper)
-    else:
+    if metric.p == math.inf:
+        return _largest_row_lower(matrix, lower, upper)
+    if metric.p == 1.0:
         return 0.0
+    ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
+    nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
+    u = nearest / max(float(np.linalg.norm(nearest)), 1e-300) * (1 - 1e-12)
     # With eps = 0 and no objective, the dual bound at the multipliers u is the maximum of -(u A).d over the box.
     return -float(_Slice(matrix, metric.p, 0.0, lower, upper).bound(np.zeros((1, len(lower))), u[None])[0])
 
 
-def _steepest(matrix: Array, lower: Array, upper: Array) -> Array:
-    """Return u with ||u||_1 <= 1 from the linear program min s, -s <= A d <= s over the box."""
+def _largest_row_lower(matrix: Array, lower: Array, upper: Array) -> float:
     rows, columns = matrix.shape
-    s = np.ones((rows, 1))
-    both = csr_matrix(np.block([[matrix, -s], [-matrix, -s]]))
-    cost = np.append(np.zeros(columns), 1.0)
-    limits = np.column_stack([np.append(lower, 0.0), np.append(upper, np.inf)])
-    solved = linprog(cost, A_ub=both, b_ub=np.zeros(2 * rows), bounds=limits, method="highs")
-    if solved.status != 0:
-        return np.zeros(rows)
-    duals = -np.asarray(solved.ineqlin.marginals)
-    u = duals[:rows] - duals[rows:]
-    return np.asarray(u / max(1.0, float(np.abs(u).sum()) * (1 + 1e-12)))
+    side = np.full((rows, 1), 1.0)
+    both = csr_matrix(np.block([[matrix, -side], [matrix, side]]))
+    endless, nothing = np.full(rows, np.inf), np.zeros(rows)
+    most = float((np.abs(matrix) @ np.maximum(np.abs(lower), np.abs(upper))).max(initial=0.0)) * 2 + 1.0
+    objective = np.append(np.zeros(columns), -1.0)
+    model = LinearModel(
+        objective,
+        both,
+        np.concatenate([-endless, nothing]),
+        np.concatenate([nothing, endless]),
+        np.append(lower, 0.0),
+        np.append(upper, most),
+        np.zeros(columns + 1, dtype=bool),
+    )
+    return -Session(model).maximise(objective)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +207,7 @@ def project(points: Array, p: float, radius: float) -> Array:
         return np.clip(points, -radius, radius)
     if p == 2.0:
         norms = np.linalg.norm(points, axis=1, keepdims=True)
-        return points * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
+        return np.asarray(points * np.minimum(1.0, radius / np.maximum(norms, 1e-300)))
     size = np.abs(points)
     inside = size.sum(axis=1) <= radius
     ranked = -np.sort(-size, axis=1)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.bounds.encoding import Encoding
 from likewise.bounds.interval import Box
 from likewise.bounds.twin import LayerBounds, TwinBounds, settle
 from likewise.problem import Problem
-from likewise.rounding import Array
 from likewise.solvers import Session
 
 
@@ -49,12 +49,13 @@ def tighten(
 
 def _layer(problem: Problem, b: LayerBounds, encoding: Encoding, index: int, tightener: Tightener) -> LayerBounds:
     layer = problem.network.layers[index]
-    open_ = open_neurons(b) | (index == len(problem.network.layers) - 1)
+    is_output = index == len(problem.network.layers) - 1
+    wanted = np.flatnonzero(open_neurons(b) | is_output)
     left_z, right_z = encoding.left.z[index], encoding.right.z[index]
 
     def box(known: Box, columns: Callable[[int], list[int]], values: list[float]) -> Box:
         low, high = known.lower.copy(), known.upper.copy()
-        for j in np.flatnonzero(open_):
+        for j in wanted:
             where = columns(int(j))
             high[j] = tightener.upper(where, values, high[j])
             low[j] = -tightener.upper(where, [-v for v in values], -low[j])
@@ -66,7 +67,7 @@ def _layer(problem: Problem, b: LayerBounds, encoding: Encoding, index: int, tig
     return settle(layer, left, right, dz)
 
 
-def open_neurons(b: LayerBounds) -> Array:
+def open_neurons(b: LayerBounds) -> NDArray[np.bool_]:
     """Mark the neurons whose activation is not one straight line over both sides' intervals."""
     straight = (b.slope.lower == b.slope.upper) & (b.slope.lower >= 0.0)
-    return np.asarray(~straight)
+    return np.asarray(~straight, dtype=np.bool_)

@@ -1,1 +1,42 @@
-"""Engines: attack finds pairs, milp and paper prove bounds."""
+"""Search: from a problem to a certificate, by one of the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from likewise.certificate import Certificate
+from likewise.errors import InputError
+from likewise.problem import Problem
+from likewise.search.milp import search_milp
+from likewise.search.paper import search_paper
+from likewise.search.run import Listener, News, Run
+from likewise.solvers import Solver, get
+
+__all__ = ["ENGINES", "News", "Run", "search"]
+
+Engine = Callable[[Problem, Run, Solver, int], None]
+ENGINES: dict[str, Engine] = {"auto": search_milp, "milp": search_milp, "paper": search_paper}
+
+
+def search(
+    problem: Problem,
+    *,
+    engine: str,
+    solver: str,
+    seconds: float,
+    gap: float,
+    delta: float | None = None,
+    threads: int = 1,
+    listener: Listener | None = None,
+) -> Certificate:
+    """Run an engine in every direction the problem has; time-out and Ctrl-C return what is known by then."""
+    if engine not in ENGINES:
+        raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    backend = get(solver)
+    run = Run(problem, seconds=seconds, gap=gap, delta=delta, listener=listener)
+    try:
+        for direction in run.directions:
+            ENGINES[engine](direction, run, backend, threads)
+    except KeyboardInterrupt:
+        run.notes.append("interrupted")
+    return run.certificate("milp" if engine == "auto" else engine, solver)

@@ -15,7 +15,8 @@ from likewise.rounding import Array
 from likewise.search.run import Run, repaired
 
 STARTS = 384
-KEPT = 48
+KEPT = 64
+KICKS = 48
 STEPS = (0.0, 0.1, 0.3, 0.6, 1.0)
 
 
@@ -36,29 +37,48 @@ class Pairs:
         return Pairs(self.right[rows], self.d[rows])
 
 
-def attack(problem: Problem, reach: Reach, run: Run, seconds: float, seed: int = 0) -> None:
-    """Climb from many starts by turns: the difference, the shared columns, the categories; offer the best."""
-    rng = np.random.default_rng(seed)
+def attack(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator, seconds: float) -> Pairs:
+    """Climb from many random starts and from the best pair; offer the best found, return them all, best first."""
     end = time.monotonic() + seconds
-    while True:
-        pairs = _starts(problem, reach, rng, run)
-        for turn in range(12):
-            pairs = _move_difference(problem, reach, pairs)
-            pairs = _move_base(problem, pairs)
-            if turn >= 2:
-                pairs = _best(problem.network, pairs, KEPT)
-                pairs = _move_categories(problem, reach, pairs)
-            if time.monotonic() > end:
-                break
-        offer_best(problem, reach, run, pairs, 6)
-        if time.monotonic() + 0.5 * seconds > end or run.done:
-            return
+    pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, 12, end)
+    offer_best(problem, reach, run, pairs, 6)
+    return pairs
+
+
+def kick(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator) -> Pairs:
+    """Return what climbing makes of the best pair after its categories and numbers were shaken."""
+    left, right = run.pair()
+    pairs = Pairs(np.tile(right, (KICKS, 1)), np.tile(left - right, (KICKS, 1)))
+    other = problem.right.sample(KICKS, rng)
+    shared = [g for g in problem.right.groups if g not in reach.flippable]
+    for group in shared:
+        changed = (rng.random(KICKS) < 2.0 / len(shared)) & (pairs.d[:, group] == 0.0).all(axis=1)
+        allowed = (other[:, group] <= problem.left.upper[group]).all(axis=1)
+        pairs.right[:, group] = np.where((changed & allowed)[:, None], other[:, group], pairs.right[:, group])
+    columns = problem.right.continuous
+    moved = pairs.right[:, columns] + rng.normal(0.0, 0.2, (KICKS, len(columns)))
+    lower = np.maximum(problem.right.lower[columns], problem.left.lower[columns] - pairs.d[:, columns])
+    upper = np.minimum(problem.right.upper[columns], problem.left.upper[columns] - pairs.d[:, columns])
+    pairs.right[:, columns] = np.where(lower <= upper, np.clip(moved, lower, upper), pairs.right[:, columns])
+    return climb(problem, reach, pairs, KICKS, 4, time.monotonic() + 1.0)
+
+
+def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, turns: int, end: float) -> Pairs:
+    """Improve pairs by turns, the difference, the shared columns, the categories; return them best first."""
+    for turn in range(turns):
+        pairs = _move_difference(problem, reach, pairs)
+        pairs = _move_base(problem, pairs)
+        if turn >= 2 or len(pairs.right) <= kept:
+            pairs = _best(problem.network, pairs, kept)
+            pairs = _move_categories(problem, reach, pairs)
+        if time.monotonic() > end:
+            break
+    return _best(problem.network, pairs, kept)
 
 
 def offer_best(problem: Problem, reach: Reach, run: Run, pairs: Pairs, count: int) -> None:
     """Offer the best few pairs, made exact first."""
-    best = _best(problem.network, pairs, count)
-    for left, right in zip(best.left, best.right, strict=True):
+    for left, right in zip(pairs.left[:count], pairs.right[:count], strict=True):
         exact = repaired(problem, reach.shared, left, right)
         if exact is not None:
             run.offer(*exact)
@@ -115,10 +135,8 @@ def _move_difference(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
     matrix = reach.differences.metric.matrix[:, columns]
     p, eps = problem.metric.p, problem.eps
     _, small = reduced(matrix[np.abs(matrix).sum(axis=1) > 0], p)
-    goal = np.zeros_like(gradient)
     if len(small):
-        for goal, _ in ascent(gradient, small, p, eps, lower, upper, 25):
-            pass
+        *_, (goal, _) = ascent(gradient, small, p, eps, lower, upper, 25)
         size = np.linalg.norm(goal @ small.T, p, axis=1, keepdims=True)
         goal = goal * np.minimum(1.0, eps / np.maximum(size, 1e-300))
     else:

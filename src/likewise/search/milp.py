@@ -20,13 +20,15 @@ from likewise.bounds.tighten import open_neurons, tighten
 from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.search.attack import attack
+from likewise.search.primal import primal
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, as_logits, tangent_points, tangents
 from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch
 
 TANGENTS = 24
-POLISH_SECONDS = 4.0
+FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
+MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
+PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
 # Beyond its tolerances (1e-9 a row) a solver's dual bound may be off by what those add up to over the rows that
 # matter; this much is added to it before it enters a claim.
@@ -53,11 +55,8 @@ class Model:
     linear: LinearModel
 
 
-def milp(problem: Problem, run: Run, solver: Solver, threads: int, *, polish: bool = True) -> None:
-    """Close the gap of one direction as far as time allows; everything found goes through `run`.
-
-    `polish` first solves the small problem that has the categories of the attack's best pair, for its pairs alone.
-    """
+def search_milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
+    """Close the gap of one direction as far as time allows; everything found goes through `run`."""
     logits, score = as_logits(problem.network)
     inner = replace(problem, network=logits)
     where = reach(inner)
@@ -65,22 +64,11 @@ def milp(problem: Problem, run: Run, solver: Solver, threads: int, *, polish: bo
     prove_from_bounds(run, score, bounds)
     if run.done:
         return
-    attack(problem, where, run, min(1.0, 0.2 * run.seconds_left))
+    primal(problem, logits, score, where, run, min(FIRST_PRIMAL, 0.2 * run.seconds_left))
     engine = Engine(inner, problem.network, score, run, solver, threads)
     bounds = engine.forward(bounds)
     prove_from_bounds(run, score, bounds)
-    if polish and not run.done:
-        _polish(problem, run, solver, threads)
     engine.close(bounds)
-
-
-def _polish(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
-    left, right = run.pair()
-    narrow = replace(problem, left=problem.left.sharing(left), right=problem.right.sharing(right))
-    part = Run(narrow, seconds=min(POLISH_SECONDS, 0.15 * run.seconds_left), gap=run.gap / 4, pair=(left, right))
-    milp(narrow, part, solver, threads, polish=False)
-    run.nodes += part.nodes
-    run.offer(*part.pair())
 
 
 def prove_from_bounds(run: Run, score: Score, bounds: TwinBounds) -> None:
@@ -118,10 +106,17 @@ class Engine:
         """Ask thresholds just above the best pair until none is left to ask."""
         near: list[float] = []
         stalled = 0
+        outer = replace(self.problem, network=self.network)
+        seconds = self.run.seconds_left
         while not self.run.done and stalled < STALLED:
             before = (self.run.lower, self.run.upper)
             question = self.question(near)
             tight = self.conditional(question, bounds)
+            if not near and not self.run.done:
+                # Before the solver starts it pays to look longer: a better pair asks a sharper question.
+                time_for_pairs = min(MORE_PRIMAL * open_count(tight), 0.1 * seconds)
+                primal(outer, self.problem.network, self.score, bounds.reach, self.run, time_for_pairs)
+                question = self.question(near)
             if self.run.done:
                 return
             near = self.ask(question, tight)
@@ -170,15 +165,24 @@ class Engine:
         return Model(encoding, slack, rows.model(objective))
 
     def conditional(self, question: Question, bounds: TwinBounds) -> TwinBounds:
-        """Tighten all bounds under the question's cut, which the best pair satisfies; claim the root's bound."""
-        model = self.model(question, bounds)
-        session = Session(model.linear)
-        slack, _ = session.maximise(model.linear.objective)
-        self.claim(question, slack, None)
-        if self.run.done:
-            return bounds
+        """Tighten all bounds under the question's cut, which the best pair satisfies, while it pays.
+
+        Before each pass the relaxed model's own bound on the slack is claimed.
+        """
         deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
-        return tighten(self.problem, bounds, model.encoding, session, deadline)
+        size = openness(bounds)
+        for _ in range(PASSES):
+            model = self.model(question, bounds)
+            session = Session(model.linear)
+            slack, _ = session.maximise(model.linear.objective)
+            self.claim(question, slack, None)
+            if self.run.done or time.monotonic() > deadline:
+                break
+            bounds = tighten(self.problem, bounds, model.encoding, session, deadline)
+            before, size = size, openness(bounds)
+            if size > 0.9 * before:
+                break
+        return bounds
 
     def claim(self, question: Question, slack: float, trusted: str | None) -> None:
         """Turn a bound on the slack into one on the gap."""
@@ -234,11 +238,26 @@ class Engine:
             for j, name in enumerate(names):
                 if by_name(name).is_piecewise_linear():
                     continue
-                for side, box in ((encoding.left, bounds.layers[index].left), (encoding.right, bounds.layers[index].right)):
+                for side, box in (
+                    (encoding.left, bounds.layers[index].left),
+                    (encoding.right, bounds.layers[index].right),
+                ):
                     curve = pieces(name, box.lower[j], box.upper[j], self.detail, (index, j))
                     new = _split(curve.breaks, float(x[side.z[index][j]]))
                     grid[(index, j)] = np.unique(np.concatenate([grid.get((index, j), np.empty(0)), new]))
         self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9))
+
+
+def open_count(bounds: TwinBounds) -> int:
+    """Count the neurons whose phase is open."""
+    return sum(int(open_neurons(b).sum()) for b in bounds.layers)
+
+
+def openness(bounds: TwinBounds) -> float:
+    """Measure how much is left open: the widths of z and dz over the neurons whose phase is open."""
+    return sum(
+        float((box.upper - box.lower)[open_neurons(b)].sum()) for b in bounds.layers for box in (b.left, b.right, b.dz)
+    )
 
 
 def _split(breaks: Array, z: float) -> Array:

@@ -1,9 +1,9 @@
 """Score: what the output activation makes of two logits.
 
-For a sigmoid output and a threshold t in [0, 1), the pairs of logits (a, b) with sigma(a) - sigma(b) >= t are those with
-a >= g(b), g(b) = logit(sigma(b) + t), b < logit(1 - t). With s = sigma(b), g'(b) = s (1-s) / ((s+t) (1-s-t)) rises
-with s: the derivative of its logarithm in s is (1-2s)/(s-s^2) - (1-2(s+t))/((s+t)-(s+t)^2), and x -> (1-2x)/(x-x^2) falls
-on (0, 1). So g is convex and every tangent of it is a valid cut a >= g(b0) + g'(b0) (b - b0): no binaries needed.
+For a sigmoid output and a threshold t in [0, 1), the pairs of logits (a, b) with sigma(a) - sigma(b) >= t are those
+with a >= g(b), g(b) = logit(sigma(b) + t), b < logit(1 - t). With s = sigma(b), g'(b) = s (1-s) / ((s+t) (1-s-t)) rises
+with s: the derivative of its logarithm in s is (1-2s)/(s-s^2) - (1-2(s+t))/((s+t)-(s+t)^2), and (1-2x)/(x-x^2) falls
+in x on (0, 1). So g is convex, and every tangent is a valid cut a >= g(b0) + g'(b0) (b - b0): no binaries needed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Score:
     def upper_from_slack(self, t: float, slack: float) -> float:
         """Bound the gap when a - g(b) <= slack for every pair at threshold t.
 
-        A pair with a larger gap than t (in units of `factor`) has a = g(b) + s, 0 < s <= slack, and its gap is t + sigma(g(b) + s) -
-        sigma(g(b)) <= t + tanh(s/4).
+        A pair with a larger gap than t (in units of `factor`) has a = g(b) + s, 0 < s <= slack, and its gap is
+        t + sigma(g(b) + s) - sigma(g(b)) <= t + tanh(s/4).
         """
         excess = max(slack, 0.0) if not self.curved else math.tanh(max(slack, 0.0) / 4)
         return self.factor * math.nextafter(t + excess * (1 + SAFE), math.inf)

@@ -23,7 +23,7 @@ _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
 class Session:
     """Maximise linear functions over the continuous relaxation of a model, each from the basis of the last.
 
-    The model's own objective and constant are ignored.
+    The model's own objective and constant are ignored. `duals` are the last objective's row multipliers.
     """
 
     def __init__(self, model: LinearModel) -> None:
@@ -31,6 +31,7 @@ class Session:
         self._model = replace(model, objective=np.zeros(columns), constant=0.0)
         self._columns = np.arange(columns, dtype=np.int32)
         self._free = np.zeros(model.row_lower.size)
+        self.duals = self._free
         self._engine = load(self._model, integers=False)
         # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
         set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
@@ -45,7 +46,9 @@ class Session:
         self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
         if self._optimal() or self._again():
             solution = self._engine.getSolution()
-            return dual_bound(model, np.array(solution.row_dual)), np.array(solution.col_value)
+            self.duals = np.array(solution.row_dual)
+            return dual_bound(model, self.duals), np.array(solution.col_value)
+        self.duals = self._free
         return dual_bound(model, self._free), (model.lower + model.upper) / 2
 
     def _optimal(self) -> bool:

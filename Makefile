@@ -1,0 +1,47 @@
+# make demo    certify an embedded network, write report.html      make test       all that CI runs
+# make lint    ruff, mypy, import rules                            make bench      the fixed networks, resumable
+# make clean   remove .venv and caches                             make soundness  500 random problems, resumable
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: demo test lint bench soundness clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.report
+	$(BIN)/likewise demo -o report.html
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.all
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.all
+	$(BIN)/python benchmarks/bench.py
+
+soundness: $(VENV)/.all
+	$(BIN)/python benchmarks/soundness.py
+
+# Each stamp says what was installed from which pins; the code itself is linked, not copied.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.report: $(INPUTS) | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[report]'
+	touch $@
+
+$(VENV)/.all: $(INPUTS) | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[all]'
+	touch $@ $(VENV)/.report
+
+clean:
+	rm -rf $(VENV) build report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info

@@ -1,0 +1,54 @@
+"""The tables of cells that can be asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from instances import WIDTHS, known
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Questions by name, the engines to run each with, and the seconds for each."""
+
+    names: Callable[[], Iterable[str]]
+    engines: tuple[str, ...]
+    seconds: float
+    gap: float = 1e-5
+    threads: int = 1
+
+
+def _adult() -> list[str]:
+    return [
+        f"paper/adult_{widths}|{metric}|{eps}"
+        for widths in WIDTHS
+        for metric in ("linf", "mahalanobis")
+        for eps in (0.01, 0.05, 0.1, 0.2, 0.25)
+    ]
+
+
+def _versus() -> list[str]:
+    return [
+        f"mild/{data}_{widths}|box|{eps}"
+        for data in ("adult", "german")
+        for widths in ("8", "16", "24", "8x8")
+        for eps in (0.05, 0.2)
+    ]
+
+
+def _smoke() -> list[str]:
+    return [
+        "paper/adult_8|linf|0.05",
+        "paper/adult_8|box|0.05",
+        "paper/german_8|mahalanobis|0.2",
+        "mild/german_8|linf|0.2",
+    ]
+
+
+GRIDS: dict[str, Grid] = {
+    "smoke": Grid(_smoke, ("milp",), 20.0),
+    "adult": Grid(_adult, ("milp",), 20.0, threads=2),
+    "known": Grid(lambda: list(known()), ("milp",), 20.0),
+    "versus": Grid(_versus, ("milp", "paper"), 180.0),
+}

@@ -1,0 +1,168 @@
+"""The paper engine: the published encoding, corrected where its text errs, as the baseline for comparison.
+
+Two independent copies of the network, big-M rows for relu, SOS2 with binaries on a grid for every curved activation,
+the output's sigmoid included, one-hot binaries in both copies, the metric relaxed to its box, pre-activation bounds
+by linear programs over the relaxed domain. No coordinates are shared and no differences bounded. The model contains
+every similar pair with its true values, so the solver's dual bound is an upper bound; `lower` is a re-evaluated pair.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from likewise.activations import by_name, pwl_bounds
+from likewise.bounds import Box, domain_upper
+from likewise.bounds.interval import activate, affine
+from likewise.bounds.rows import Index, Rows
+from likewise.domain import Domain
+from likewise.network import Layer, Network
+from likewise.problem import Problem
+from likewise.rounding import Array, up
+from likewise.search.run import Run, repaired
+from likewise.solvers import Limits, Progress, Session, Solver, Status, Watch
+
+GRID = 32
+SOLVER_ROOM = 1e-7  # as in the milp engine: room for the solver's own tolerances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """The variables of one person: inputs, the last layer's values so far."""
+
+    x: Index
+    v: Index
+
+
+def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid: int = GRID) -> None:
+    """Solve the published encoding of one direction and claim the solver's dual bound."""
+    left_bounds = layer_bounds(problem.network, problem.left, grid, run)
+    same = problem.symmetric
+    right_bounds = left_bounds if same else layer_bounds(problem.network, problem.right, grid, run)
+    rows = Rows()
+    left = _copy(rows, problem.network, problem.left, left_bounds, grid, len(problem.network.layers))
+    right = _copy(rows, problem.network, problem.right, right_bounds, grid, len(problem.network.layers))
+    metric = problem.metric.boxed()
+    for row in metric.matrix:
+        rows.row([*left.x, *right.x], [*row, *-row], -problem.eps, problem.eps)
+    objective = np.zeros(len(rows.lower))
+    objective[left.v[0]], objective[right.v[0]] = 1.0, -1.0
+    trusted = f"dual bounds of {solver.name}"
+    unshared = np.zeros(problem.left.width, dtype=bool)
+
+    def progress(news: Progress) -> bool:
+        run.tick(news.nodes)
+        run.prove(news.bound + SOLVER_ROOM, trusted)
+        return run.done
+
+    def point(x: Array) -> None:
+        exact = repaired(problem, unshared, x[left.x], x[right.x])
+        if exact is not None:
+            run.offer(*exact)
+
+    answer = solver.solve(
+        rows.model(objective), Limits(run.seconds_left, run.gap, threads), watch=Watch(progress, point)
+    )
+    run.tick(answer.nodes)
+    if answer.status is not Status.INFEASIBLE:
+        run.prove(answer.bound + SOLVER_ROOM, trusted)
+    if answer.point is not None:
+        point(answer.point)
+
+
+def layer_bounds(network: Network, domain: Domain, grid: int, run: Run) -> list[Box]:
+    """Bound every layer's z: intervals first, then two linear programs per neuron over the layers before."""
+    bounds: list[Box] = []
+    value = Box(domain.lower, domain.upper)
+    for index, layer in enumerate(network.layers):
+        box = affine(layer.weight, layer.bias, value)
+        if index == 0:
+            exact = Box(
+                layer.bias - domain_upper(domain, -layer.weight), layer.bias + domain_upper(domain, layer.weight)
+            )
+            box = box.meet(Box(np.nextafter(exact.lower, -np.inf), np.nextafter(exact.upper, np.inf)))
+        elif run.seconds_left > 0:
+            box = _tightened(network, domain, bounds, box, grid, run.deadline)
+        bounds.append(box)
+        value = activate(layer, box)
+    return bounds
+
+
+def _tightened(network: Network, domain: Domain, bounds: list[Box], box: Box, grid: int, deadline: float) -> Box:
+    rows = Rows()
+    index = len(bounds)
+    copy = _copy(rows, network, domain, bounds, grid, index)
+    layer = network.layers[index]
+    session = Session(rows.model())
+    low, high = box.lower.copy(), box.upper.copy()
+    for j in range(len(layer.bias)):
+        if time.monotonic() > deadline:
+            break
+        objective = np.zeros(len(rows.lower))
+        objective[copy.v] = layer.weight[j]
+        high[j] = min(high[j], float(up(session.maximise(objective)[0] + layer.bias[j])))
+        low[j] = max(low[j], -float(up(session.maximise(-objective)[0] - layer.bias[j])))
+    return Box(low, high)
+
+
+def _copy(rows: Rows, network: Network, domain: Domain, bounds: list[Box], grid: int, layers: int) -> Copy:
+    x = rows.variables(domain.lower, domain.upper)
+    for group in domain.groups:
+        rows.row(x[group], np.ones(group.stop - group.start), 1.0, 1.0)
+        for column in x[group]:
+            rows.integer[column] = True
+    v = x
+    for index in range(layers):
+        v = _layer(rows, network.layers[index], v, bounds[index], grid)
+    return Copy(x, v)
+
+
+def _layer(rows: Rows, layer: Layer, before: Index, box: Box, grid: int) -> Index:
+    values = activate(layer, box)
+    z = rows.variables(box.lower, box.upper)
+    leaving = z.copy()
+    for j, name in enumerate(layer.activations):
+        rows.row([*before, z[j]], [*layer.weight[j], -1.0], -layer.bias[j], -layer.bias[j])
+        if name == "identity":
+            continue
+        leaving[j] = rows.variable(values.lower[j], values.upper[j])
+        add = _relu if name == "relu" else _grid
+        add(rows, name, int(z[j]), int(leaving[j]), (box.lower[j], box.upper[j]), grid)
+    return leaving
+
+
+def _relu(rows: Rows, _name: str, z: int, v: int, box: tuple[float, float], _grid: int) -> None:
+    """v = max(0, z) by a binary y that says z >= 0: v <= z - low (1 - y), v <= high y; none if the sign is settled."""
+    low, high = box
+    if low >= 0.0:
+        rows.row([v, z], [1.0, -1.0], 0.0, 0.0)
+    elif high > 0.0:
+        y = rows.variable(0.0, 1.0, integer=True)
+        rows.row([v, z], [1.0, -1.0], lower=0.0)
+        rows.row([v, z, y], [1.0, -1.0, -low], upper=-low)
+        rows.row([v, y], [1.0, -high], upper=0.0)
+
+
+def _grid(rows: Rows, name: str, z: int, v: int, box: tuple[float, float], grid: int) -> None:
+    """Put v between piecewise-linear bounds: weights eta on the breaks, nonzero only at the ends of the chosen cell."""
+    curve = pwl_bounds(by_name(name), box[0], box[1], grid)
+    count = len(curve.breaks)
+    if count == 1:
+        return
+    eta = rows.variables(np.zeros(count), np.ones(count))
+    y = np.array([rows.variable(0.0, 1.0, integer=True) for _ in range(count - 1)])
+    rows.row(eta, np.ones(count), 1.0, 1.0)
+    rows.row(y, np.ones(count - 1), 1.0, 1.0)
+    rows.row([*eta, z], [*curve.breaks, -1.0], 0.0, 0.0)
+    for k in range(count):
+        cells = y[max(0, k - 1) : k + 1]
+        rows.row([eta[k], *cells], [1.0, *-np.ones(len(cells))], upper=0.0)
+    rows.row([*eta, v], [*curve.lower, -1.0], upper=0.0)
+    rows.row([*eta, v], [*curve.upper, -1.0], lower=0.0)
+
+
+def as_box(problem: Problem) -> Problem:
+    """Return the question that the published encoding answers: the metric relaxed to its box."""
+    return replace(problem, metric=problem.metric.boxed())

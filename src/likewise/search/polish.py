@@ -1,0 +1,183 @@
+"""Polish: climb from cell to cell of a piecewise-linear network, with the best pair of each cell from a linear program.
+
+With the categories and every neuron's linear piece held, both logits are linear in the people, and the score's tangents
+at the current gap make the best pair of the cell a linear program. Then the pieces whose limits stopped the climb are
+exchanged for their neighbours; the last pair lies in the new cell too. A curved activation is followed along its
+tangent for a short stretch. All pairs are candidates only: `Run.offer` decides.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix, hstack, vstack
+from scipy.special import logit
+
+from likewise.activations import by_name
+from likewise.bounds import Reach, TwinBounds
+from likewise.bounds.encoding import Detail, Encoding, encode_inputs
+from likewise.network import Layer, Network
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.search.run import Run, repaired
+from likewise.search.score import Score, tangents
+from likewise.solvers import LinearModel, Session
+
+STRETCH = 0.05  # how far a curved activation is followed along its tangent
+PATIENCE = 3  # cells in a row that brought nothing
+ENOUGH = 1e-10  # a gain below this is none
+SPREAD = np.array([0.0, 0.02, -0.02, 0.1, -0.1, 0.4, -0.4, 1.5, -1.5, 5.0, -5.0])
+
+Pair = tuple[Array, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """The linear pieces of one layer's neurons: low <= z <= high, where the activation is slope * z + offset."""
+
+    low: Array
+    high: Array
+    slope: Array
+    offset: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine:
+    """Every z of every layer as gradient @ x + constant, with its piece's limits; the last row is the logit."""
+
+    gradient: Array
+    constant: Array
+    low: Array
+    high: Array
+
+
+def polish(
+    problem: Problem, network: Network, score: Score, reach: Reach, run: Run, pair: Pair, seconds: float
+) -> None:
+    """Climb from a pair until the neighbouring cells bring nothing, offering each better pair.
+
+    `network` is the problem's, ended at the logit.
+    """
+    deadline = time.monotonic() + seconds
+    inputs = _inputs(problem, reach, pair)
+    heights = [[np.zeros(len(layer.bias)) for layer in network.layers[:-1]] for _ in pair]
+    best, idle = _gap(problem, pair), 0
+    while idle < PATIENCE and time.monotonic() < deadline:
+        sides = [_affine(network, x, shift) for x, shift in zip(pair, heights, strict=True)]
+        b_now = float(network(pair[1][None])[0])
+        found, heights = _best_of_cell(network, score, inputs, sides, best, b_now)
+        exact = repaired(problem, reach.shared, *found)
+        value = -np.inf if exact is None else _gap(problem, exact)
+        if exact is not None and value > best + ENOUGH:
+            pair, best, idle = exact, value, 0
+            run.offer(*exact)
+        else:
+            idle += 1
+
+
+def _gap(problem: Problem, pair: Pair) -> float:
+    scores = problem.network(np.stack(pair))
+    return float(scores[0] - scores[1])
+
+
+def _inputs(problem: Problem, reach: Reach, pair: Pair) -> Encoding:
+    """Encode both people with the categories of the pair."""
+    left, right = pair
+    narrow = replace(problem, left=problem.left.sharing(left), right=problem.right.sharing(right))
+    return encode_inputs(narrow, TwinBounds(reach, ()), Detail(ball=1e-7))
+
+
+def _affine(network: Network, person: Array, shift: list[Array]) -> Affine:
+    """Compose the pieces that the person is in; `shift` says which of them to exchange: +1 the one above, -1 below."""
+    entering = network.preactivations(person[None])
+    gradient, constant = network.layers[0].weight, network.layers[0].bias
+    parts = []
+    for index, layer in enumerate(network.layers[:-1]):
+        piece = _pieces(layer, entering[index][0], shift[index])
+        parts.append((gradient, constant, piece.low, piece.high))
+        after = network.layers[index + 1]
+        constant = after.weight @ (piece.slope * constant + piece.offset) + after.bias
+        gradient = after.weight @ (piece.slope[:, None] * gradient)
+    parts.append((gradient, constant, np.full(len(constant), -np.inf), np.full(len(constant), np.inf)))
+    return Affine(*(np.concatenate([p[k] for p in parts]) for k in range(4)))
+
+
+def _pieces(layer: Layer, z: Array, shift: Array) -> Piece:
+    out = [np.empty_like(z) for _ in range(4)]
+    for j, name in enumerate(layer.activations):
+        activation = by_name(name)
+        low, high, inside = z[j] - STRETCH, z[j] + STRETCH, z[j]
+        if activation.is_piecewise_linear():
+            ends = [p.high for p in activation.pieces]
+            here = np.searchsorted(ends, z[j] - 1e-7 * shift[j])  # the limit in question lies at z itself
+            place = int(np.clip(here + shift[j], 0, len(ends) - 1))
+            low, high = activation.pieces[place].low, activation.pieces[place].high
+            inside = high - 1.0 if low == -np.inf else low + 1.0 if high == np.inf else (low + high) / 2
+        slope = float(activation.slope(np.array([inside]))[0])
+        offset = float(activation.value(np.array([inside]))[0]) - slope * inside
+        out[0][j], out[1][j], out[2][j], out[3][j] = low, high, slope, offset
+    return Piece(*out)
+
+
+def _best_of_cell(
+    network: Network, score: Score, inputs: Encoding, sides: list[Affine], best: float, b_now: float
+) -> tuple[Pair, list[list[Array]]]:
+    """Return the cell's best pair, and which limits stopped it, per side and layer (+1 an upper one, -1 a lower)."""
+    base = inputs.rows.model()
+    columns = len(base.lower)
+    blocks = [base.matrix]
+    lows, highs = [base.row_lower], [base.row_upper]
+    for person, side in zip((inputs.left, inputs.right), sides, strict=True):
+        limited = side.gradient[:-1]
+        blocks.append(_spread(limited, person.x, columns))
+        lows.append(side.low[:-1] - side.constant[:-1])
+        highs.append(side.high[:-1] - side.constant[:-1])
+    slopes, offsets = _cuts(score, best, b_now)
+    a, b = sides[0], sides[1]
+    cut = _spread(np.tile(-a.gradient[-1], (len(slopes), 1)), inputs.left.x, columns)
+    cut = cut + _spread(slopes[:, None] * b.gradient[-1], inputs.right.x, columns)
+    blocks.append(cut)
+    lows.append(np.full(len(slopes), -np.inf))
+    highs.append(a.constant[-1] - slopes * b.constant[-1] - offsets)
+    matrix = vstack(blocks)
+    slack = csr_matrix(np.concatenate([np.zeros(matrix.shape[0] - len(slopes)), np.ones(len(slopes))])[:, None])
+    objective = np.append(np.zeros(columns), 1.0)
+    model = LinearModel(
+        objective,
+        csr_matrix(hstack([matrix, slack])),
+        np.concatenate(lows),
+        np.concatenate(highs),
+        np.append(base.lower, -1e4),
+        np.append(base.upper, 1e4),
+        np.zeros(columns + 1, dtype=bool),
+    )
+    session = Session(model)
+    _, x = session.maximise(objective)
+    stopped = _stopped(session.duals[len(base.row_lower) :], network)
+    return (x[inputs.left.x], x[inputs.right.x]), stopped
+
+
+def _spread(gradient: Array, where: np.ndarray, columns: int) -> csr_matrix:
+    wide = np.zeros((len(gradient), columns))
+    wide[:, where] = gradient
+    return csr_matrix(wide)
+
+
+def _cuts(score: Score, best: float, b: float) -> tuple[Array, Array]:
+    """Return the score's tangents a >= slope b + offset at the best gap, around the right logit."""
+    if not score.curved:
+        return np.ones(1), np.array([best])
+    t = float(np.clip(best / score.factor, 0.0, 1.0 - 1e-9))
+    points = np.minimum(b + SPREAD, float(logit(max(1 - t - 1e-8, 1e-12))))
+    cuts = tangents(t, -50.0, 50.0, np.unique(points))
+    return np.array([c.slope for c in cuts]), np.array([c.offset for c in cuts])
+
+
+def _stopped(duals: Array, network: Network) -> list[list[Array]]:
+    sizes = [len(layer.bias) for layer in network.layers[:-1]]
+    total = sum(sizes)
+    ends = np.cumsum(sizes)[:-1]
+    signs = [np.where(np.abs(part) > 1e-9, np.sign(part), 0.0) for part in (duals[:total], duals[total : 2 * total])]
+    return [np.split(side, ends) for side in signs]

@@ -1,0 +1,52 @@
+"""Primal: the lower side. Attack for a pool of pairs, polish the best of each kind, then kick, climb and polish on."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from likewise.bounds import Reach
+from likewise.network import Network
+from likewise.problem import Problem
+from likewise.search.attack import Pairs, attack, kick
+from likewise.search.polish import polish
+from likewise.search.run import Run, repaired
+from likewise.search.score import Score
+
+POOL = 6  # kinds of pairs (by their categories) to polish from one pool
+SEED = 0
+
+
+def primal(problem: Problem, network: Network, score: Score, reach: Reach, run: Run, seconds: float) -> None:
+    """Raise `lower` for some seconds; `network` is the problem's, ended at the logit."""
+    rng = np.random.default_rng([SEED, len(run.trace)])
+    end = time.monotonic() + seconds
+    seen: set[bytes] = set()
+    pool = attack(problem, reach, run, rng, 0.4 * seconds)
+    while time.monotonic() < end and not run.done:
+        for pair in _kinds(problem, reach, pool, seen):
+            if time.monotonic() > end:
+                break
+            polish(problem, network, score, reach, run, pair, end - time.monotonic())
+        if time.monotonic() < end:
+            pool = kick(problem, reach, run, rng)
+
+
+def _kinds(problem: Problem, reach: Reach, pool: Pairs, seen: set[bytes]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the best pair of each new combination of categories."""
+    whole = np.ones(problem.right.width, dtype=bool)
+    whole[problem.right.continuous] = False
+    fresh = []
+    for left, right in zip(pool.left, pool.right, strict=True):
+        kind = np.concatenate([left[whole], right[whole]]).round().astype(np.int8).tobytes()
+        if kind in seen and whole.any():
+            continue
+        exact = repaired(problem, reach.shared, left, right)
+        if exact is None:
+            continue
+        seen.add(kind)
+        fresh.append(exact)
+        if len(fresh) == POOL:
+            break
+    return fresh

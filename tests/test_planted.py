@@ -1,0 +1,132 @@
+"""Planted faults: each is put into the library on purpose, and the soundness check must notice.
+
+The check is a question whose answer is known: is every gap below that of a pair we hold? A sound engine never says yes.
+It is asked with the search for pairs switched off, so that nothing but the proofs decides, just below the pair's gap.
+The same questions with no fault planted must pass, or the check would be worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from oracle import dense_search
+from problems import Case, make
+
+from likewise import SoundnessError
+from likewise.bounds import Box, Differences, LayerBounds, Reach, difference, interval, linear, twin
+from likewise.bounds import reach as reach_module
+from likewise.bounds.linear import Lines
+from likewise.search import milp, score, search
+from likewise.solvers import safe
+
+JUST_BELOW = 1e-5
+SECONDS = 4.0
+
+Patch = Callable[[str, object], None]
+
+
+@cache
+def question(seed: int) -> tuple[Case, float]:
+    """Return a case and the gap of a pair that truly exists; the search is on and nothing is planted."""
+    case = make(seed)
+    return case, dense_search(case.problem).gap
+
+
+@pytest.fixture
+def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Patch]:
+    """Switch off what looks for pairs, and return how to plant a fault."""
+    monkeypatch.setattr(milp, "primal", lambda *_: None)
+    monkeypatch.setattr(milp, "repaired", lambda *_: None)
+    yield lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
+
+
+def refuted(seed: int) -> bool:
+    """Tell whether the engine contradicts itself, or claims an upper bound below a gap that exists."""
+    case, gap = question(seed)
+    delta = max(gap - JUST_BELOW, 0.0)
+    try:
+        cert = search(case.problem, engine="milp", solver="highs", seconds=SECONDS, gap=1e-5, delta=delta)
+    except SoundnessError:
+        return True
+    return cert.upper < gap
+
+
+def flipped_difference(slope: Box, dz: Box) -> Lines:
+    lines = difference.difference_lines(slope, dz)
+    return replace(lines, upper_slope=-lines.upper_slope)
+
+
+def flipped_lines(layer: object, z: Box) -> Lines:
+    lines = linear.activation_lines(layer, z)
+    return replace(lines, upper_offset=-lines.upper_offset)
+
+
+def inward_dual_bound(model: object, multipliers: np.ndarray) -> float:
+    return safe.dual_bound(model, multipliers) - 1e-4
+
+
+def inward_tangents(t: float, b_lower: float, b_upper: float, points: np.ndarray) -> list[score.Cut]:
+    return [score.Cut(c.slope, c.offset + 1e-4) for c in score.tangents(t, b_lower, b_upper, points)]
+
+
+def dropped_group(problem: object) -> Reach:
+    found = reach_module.reach(problem)
+    box = found.differences
+    lower, upper = box.lower.copy(), box.upper.copy()
+    for group in found.flippable:
+        lower[group] = upper[group] = 0.0
+    still = Differences(box.metric, box.eps, lower, upper)
+    return Reach(still, (lower == 0.0) & (upper == 0.0), ())
+
+
+def swapped_affine(weight: np.ndarray, bias: np.ndarray, box: Box) -> Box:
+    right = interval.affine(weight, bias, box)
+    negative = np.minimum(weight, 0.0)
+    wrong = right.upper - negative @ box.lower + negative @ box.upper
+    return Box(np.minimum(right.lower, wrong), wrong)
+
+
+def swapped_sides(layer: object, left: Box, right: Box, dz: Box) -> LayerBounds:
+    bounds = twin.settle(layer, left, right, dz)
+    return replace(bounds, dv=Box(-bounds.dv.upper, -bounds.dv.lower), dz=Box(-bounds.dz.upper, -bounds.dz.lower))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Where a wrong function goes, and the seeds that must show it."""
+
+    places: tuple[str, ...]
+    wrong: Callable[..., object]
+    seeds: tuple[int, ...]
+
+
+FAULTS = {
+    "a flipped sign in the difference lines": Fault(
+        ("bounds.twin.difference_lines", "bounds.encoding.difference_lines"), flipped_difference, (0, 1)
+    ),
+    "a flipped sign in the activation lines": Fault(("bounds.twin.activation_lines",), flipped_lines, (0, 1)),
+    "dual bounds rounded inward": Fault(("solvers.session.dual_bound",), inward_dual_bound, (0, 1)),
+    "tangents moved inward": Fault(("search.milp.tangents",), inward_tangents, (0, 1)),
+    "a dropped group": Fault(("search.milp.reach",), dropped_group, (0, 1)),
+    "a swapped bound in an affine map": Fault(("bounds.twin.affine",), swapped_affine, (0, 1)),
+    "swapped sides of a difference": Fault(("bounds.twin.settle", "bounds.tighten.settle"), swapped_sides, (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_fault_is_noticed(name, blind):
+    fault = FAULTS[name]
+    for place in fault.places:
+        blind(place, fault.wrong)
+    missed = [seed for seed in fault.seeds if not refuted(seed)]
+    assert not missed, f"{name} went unnoticed on seeds {missed}"
+
+
+@pytest.mark.parametrize("seed", sorted({seed for fault in FAULTS.values() for seed in fault.seeds}))
+@pytest.mark.usefixtures("blind")
+def test_nothing_is_noticed_where_nothing_is_planted(seed):
+    assert not refuted(seed)
