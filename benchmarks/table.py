@@ -104,8 +104,8 @@ def versus(results: Sequence[Result]) -> str:
         rows.append((network, str(len(own)), f"{ours:.2f}", f"{theirs:.2f}", f"{cut} of {len(own)}", mark))
     parts = [
         "The same question (the rotated box), the same solver, wall clock, one after the other on one core. "
-        "`paper` counts as finished when its own solver run ends: its output grid of 32 cells cannot close the true gap to 1e-5. "
-        "Where it hit the cut-off the ratio is a lower bound (>=).",
+        "`paper` counts as finished when its own solver run ends: its output grid of 32 cells cannot close the "
+        "true gap to 1e-5. Where it hit the cut-off the ratio is a lower bound (>=).",
         markdown(("network", "cells", "milp s", "paper s", "paper cut off", "ratio"), rows),
     ]
     for data in dict.fromkeys(n.split("/")[1].split("_")[0] for n in networks):

@@ -24,7 +24,7 @@ INSIDE = 1 - 1e-9  # float distances up to this part of eps are within eps exact
 SAMPLES = 12_000
 KEPT = 40
 CLIMBS = 160
-POLISHED = 6
+POLISHED = 5
 GRID = 9
 MOST_CATEGORIES = 12
 
@@ -62,6 +62,15 @@ def _one_direction(problem: Problem, seed: int, swap: bool) -> Found:
 Pairs = tuple[np.ndarray, np.ndarray]
 
 
+def similar_pairs(problem: Problem, seed: int, count: int) -> Pairs:
+    """Return up to `count` random pairs that the problem admits; the widest apart come first."""
+    rng = np.random.default_rng([8, seed])
+    pairs = _similar(problem, *_sampled(problem, rng, 10 * count))
+    left, right = _best(problem, pairs, count)
+    real = [problem.admits(one, other) for one, other in zip(left, right, strict=True)]
+    return left[real], right[real]
+
+
 def _unlike(problem: Problem, pairs: Pairs, count: int) -> list[Pairs]:
     """Return the best pair of each combination of categories, then the best of the rest, `count` in all."""
     held = np.setdiff1d(np.arange(problem.right.width), problem.right.continuous)
@@ -95,14 +104,14 @@ def _distance(problem: Problem, d: np.ndarray) -> np.ndarray:
     return np.linalg.norm(d @ problem.metric.matrix.T, problem.metric.p, axis=1)
 
 
-def _sampled(problem: Problem, rng: np.random.Generator) -> Pairs:
+def _sampled(problem: Problem, rng: np.random.Generator, count: int = SAMPLES) -> Pairs:
     """Draw people, change a category of half the pairs, then choose the continuous difference to make up for it."""
-    right = problem.right.sample(SAMPLES, rng)
+    right = problem.right.sample(count, rng)
     columns = problem.right.continuous
-    corner = rng.random((SAMPLES, len(columns)))
+    corner = rng.random((count, len(columns)))
     ends = np.where(corner < 0.3, problem.right.lower[columns], problem.right.upper[columns])
     right[:, columns] = np.where((corner < 0.3) | (corner > 0.7), ends, right[:, columns])
-    left = problem.left.sample(SAMPLES, rng)
+    left = problem.left.sample(count, rng)
     _share_categories(problem, left, right, rng)
     if (problem.left.lower == problem.left.upper).all():
         return left, _differ(problem.right, left, -1.0, problem, right, rng)
@@ -260,7 +269,7 @@ def _smooth(problem: Problem, left: np.ndarray, right: np.ndarray) -> Pairs:
             bounds=list(zip(low, high, strict=True)),
             constraints={"type": "ineq", "fun": room},
             method="SLSQP",
-            options={"maxiter": 60, "ftol": 1e-12},
+            options={"maxiter": 40, "ftol": 1e-12},
         )
     x = np.clip(np.nan_to_num(solved.x), low, high)
     ways = [start + share * (x - start) for share in (1.0, 1 - 1e-9, 1 - 1e-7, 1 - 1e-5, 0.99, 0.0)]

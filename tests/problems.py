@@ -72,7 +72,7 @@ def make(seed: int) -> Case:
     hidden = _widths(rng, smooth=not by_name(activation).is_piecewise_linear())
     network = _network(rng, domain, hidden, activation, output, trait)
     metric = _metric(rng, domain, kind)
-    eps = _eps(rng)
+    eps = _eps(rng, kind)
     someone = domain.sample(1, rng)[0]
     who = {"everyone": domain, "a person": domain.at(someone), "a group": domain.sharing(someone)}[left]
     problem = Problem(network, who, domain, metric, eps)
@@ -159,10 +159,14 @@ def _metric(rng: np.random.Generator, domain: Domain, kind: str) -> Metric:
     return Mahalanobis((S + S.T) / 2, relaxation="box" if kind == "box" else None)
 
 
-def _eps(rng: np.random.Generator) -> float:
-    """Return an eps that is 0, tiny, usual, or so large that categories flip."""
+def _eps(rng: np.random.Generator, kind: str) -> float:
+    """Return an eps that is 0, tiny, usual, or so large that categories flip.
+
+    It is 0 for diagonal metrics only: no pair of floats is exactly 0 apart along a rotated null space, so that nothing
+    could be said about the lower side.
+    """
     which = rng.random()
-    if which < 0.04:
+    if which < 0.04 and kind in ("linf", "l1"):
         return 0.0
     low, high = (1e-4, 1e-2) if which < 0.15 else (0.02, 0.4) if which < 0.65 else (0.6, 2.5)
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))

@@ -7,7 +7,7 @@ The same questions with no fault planted must pass, or the check would be worth 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -17,11 +17,13 @@ from oracle import dense_search
 from problems import Case, make
 
 from likewise import SoundnessError
-from likewise.bounds import Box, Differences, LayerBounds, Reach, difference, interval, linear, twin
-from likewise.bounds import reach as reach_module
-from likewise.bounds.linear import Lines
-from likewise.search import milp, score, search
-from likewise.solvers import safe
+from likewise.bounds import Box, Differences, LayerBounds, Reach, reach, settle
+from likewise.bounds.difference import difference_lines
+from likewise.bounds.interval import affine
+from likewise.bounds.linear import Lines, activation_lines
+from likewise.search import milp, search
+from likewise.search.score import Cut, tangents
+from likewise.solvers import dual_bound
 
 JUST_BELOW = 1e-5
 SECONDS = 4.0
@@ -37,11 +39,11 @@ def question(seed: int) -> tuple[Case, float]:
 
 
 @pytest.fixture
-def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Patch]:
+def blind(monkeypatch: pytest.MonkeyPatch) -> Patch:
     """Switch off what looks for pairs, and return how to plant a fault."""
     monkeypatch.setattr(milp, "primal", lambda *_: None)
     monkeypatch.setattr(milp, "repaired", lambda *_: None)
-    yield lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
+    return lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
 
 
 def refuted(seed: int) -> bool:
@@ -56,25 +58,25 @@ def refuted(seed: int) -> bool:
 
 
 def flipped_difference(slope: Box, dz: Box) -> Lines:
-    lines = difference.difference_lines(slope, dz)
+    lines = difference_lines(slope, dz)
     return replace(lines, upper_slope=-lines.upper_slope)
 
 
 def flipped_lines(layer: object, z: Box) -> Lines:
-    lines = linear.activation_lines(layer, z)
+    lines = activation_lines(layer, z)
     return replace(lines, upper_offset=-lines.upper_offset)
 
 
 def inward_dual_bound(model: object, multipliers: np.ndarray) -> float:
-    return safe.dual_bound(model, multipliers) - 1e-4
+    return dual_bound(model, multipliers) - 1e-4
 
 
-def inward_tangents(t: float, b_lower: float, b_upper: float, points: np.ndarray) -> list[score.Cut]:
-    return [score.Cut(c.slope, c.offset + 1e-4) for c in score.tangents(t, b_lower, b_upper, points)]
+def inward_tangents(t: float, b_lower: float, b_upper: float, points: np.ndarray) -> list[Cut]:
+    return [Cut(c.slope, c.offset + 1e-4) for c in tangents(t, b_lower, b_upper, points)]
 
 
 def dropped_group(problem: object) -> Reach:
-    found = reach_module.reach(problem)
+    found = reach(problem)
     box = found.differences
     lower, upper = box.lower.copy(), box.upper.copy()
     for group in found.flippable:
@@ -84,14 +86,14 @@ def dropped_group(problem: object) -> Reach:
 
 
 def swapped_affine(weight: np.ndarray, bias: np.ndarray, box: Box) -> Box:
-    right = interval.affine(weight, bias, box)
+    right = affine(weight, bias, box)
     negative = np.minimum(weight, 0.0)
     wrong = right.upper - negative @ box.lower + negative @ box.upper
     return Box(np.minimum(right.lower, wrong), wrong)
 
 
 def swapped_sides(layer: object, left: Box, right: Box, dz: Box) -> LayerBounds:
-    bounds = twin.settle(layer, left, right, dz)
+    bounds = settle(layer, left, right, dz)
     return replace(bounds, dv=Box(-bounds.dv.upper, -bounds.dv.lower), dz=Box(-bounds.dz.upper, -bounds.dz.lower))
 
 
@@ -106,14 +108,16 @@ class Fault:
 
 FAULTS = {
     "a flipped sign in the difference lines": Fault(
-        ("bounds.twin.difference_lines", "bounds.encoding.difference_lines"), flipped_difference, (0, 1)
+        ("bounds.twin.difference_lines", "bounds.encoding.difference_lines"), flipped_difference, (14, 29, 43)
     ),
-    "a flipped sign in the activation lines": Fault(("bounds.twin.activation_lines",), flipped_lines, (0, 1)),
-    "dual bounds rounded inward": Fault(("solvers.session.dual_bound",), inward_dual_bound, (0, 1)),
-    "tangents moved inward": Fault(("search.milp.tangents",), inward_tangents, (0, 1)),
-    "a dropped group": Fault(("search.milp.reach",), dropped_group, (0, 1)),
-    "a swapped bound in an affine map": Fault(("bounds.twin.affine",), swapped_affine, (0, 1)),
-    "swapped sides of a difference": Fault(("bounds.twin.settle", "bounds.tighten.settle"), swapped_sides, (0, 1)),
+    "a flipped sign in the activation lines": Fault(("bounds.twin.activation_lines",), flipped_lines, (14, 17, 43)),
+    "dual bounds rounded inward": Fault(("solvers.session.dual_bound",), inward_dual_bound, (14, 29, 45)),
+    "tangents moved inward": Fault(("search.milp.tangents",), inward_tangents, (14, 29, 45)),
+    "a dropped group": Fault(("search.milp.reach",), dropped_group, (4, 70, 72)),
+    "a swapped bound in an affine map": Fault(("bounds.twin.affine",), swapped_affine, (14, 29, 43)),
+    "swapped sides of a difference": Fault(
+        ("bounds.twin.settle", "bounds.tighten.settle"), swapped_sides, (29, 45, 58)
+    ),
 }
 
 

@@ -47,6 +47,10 @@ class Layer:
         object.__setattr__(self, "bias", b)
         object.__setattr__(self, "activations", names)
 
+    def __repr__(self) -> str:
+        kinds = "/".join(dict.fromkeys(self.activations))
+        return f"Layer({self.weight.shape[1]} -> {len(self.bias)}; {kinds})"
+
     def groups(self) -> Iterator[tuple[Activation, np.ndarray]]:
         """Yield each activation of the layer with the indices of its neurons."""
         names = np.array(self.activations)

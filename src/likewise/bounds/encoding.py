@@ -25,11 +25,16 @@ NOTHING = -1  # a neuron that is constantly 0 has no variable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """The variables of one person: input columns, and per layer what enters (z) and leaves (v) each neuron."""
+    """The variables of one person: input columns, and per layer what enters (z) and leaves (v) each neuron.
+
+    The variables of a neuron hold `scale` times its values, a power of two: solvers work to absolute tolerances, and
+    lose neurons whose values span a millionth.
+    """
 
     x: Index
     z: list[Index] = field(default_factory=list)
     v: list[Index] = field(default_factory=list)
+    scale: list[Array] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +51,7 @@ class Encoding:
 class Detail:
     """How closely to encode: cells per curved activation, extra breakpoints, relative excess of the ball."""
 
-    cells: int = 8
+    cells: int = 28
     grid: Grid = field(default_factory=dict)
     ball: float = 1e-6
 
@@ -86,21 +91,32 @@ def affine_row(side: Side, weight: Array, index: int) -> tuple[Index, Array]:
     """Return the variables and coefficients of one neuron's weighted sum, neurons that are 0 left out."""
     inputs = side.x if index == 0 else side.v[index - 1]
     used = inputs != NOTHING
-    return inputs[used], weight[used]
+    return inputs[used], weight[used] if index == 0 else weight[used] / side.scale[index - 1][used]
 
 
 def add_preactivations(encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int) -> None:
     """Add z = weight v + bias on both sides, within its bounds, and their difference within its own."""
     layer, b = problem.network.layers[index], bounds.layers[index]
+    is_output = index == len(problem.network.layers) - 1
+    scale = np.ones(len(layer.bias)) if is_output else _scales(b)
     rows = encoding.rows
     for side, box in ((encoding.left, b.left), (encoding.right, b.right)):
-        z = rows.variables(box.lower, box.upper)
+        z = rows.variables(scale * box.lower, scale * box.upper)
         for j, variable in enumerate(z):
             columns, values = affine_row(side, layer.weight[j], index)
-            rows.row([*columns, variable], [*values, -1.0], -layer.bias[j], -layer.bias[j])
+            constant = -scale[j] * layer.bias[j]
+            rows.row([*columns, variable], [*(scale[j] * values), -1.0], constant, constant)
         side.z.append(z)
+        side.scale.append(scale)
     for j, (one, other) in enumerate(zip(encoding.left.z[index], encoding.right.z[index], strict=True)):
-        rows.row([one, other], [1.0, -1.0], b.dz.lower[j], b.dz.upper[j])
+        rows.row([one, other], [1.0, -1.0], scale[j] * b.dz.lower[j], scale[j] * b.dz.upper[j])
+
+
+def _scales(b: LayerBounds) -> Array:
+    """Return powers of two (so that scaling is exact) that bring each neuron's span of values near 1, if it is far."""
+    span = np.maximum(b.left.upper, b.right.upper) - np.minimum(b.left.lower, b.right.lower)
+    exponent = -np.round(np.log2(np.clip(span, 1e-30, 1e30)))
+    return np.asarray(np.exp2(np.where(np.abs(exponent) > 7, exponent, 0.0)))
 
 
 def _add_values(encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int, detail: Detail) -> None:
@@ -113,8 +129,11 @@ def _add_values(encoding: Encoding, problem: Problem, bounds: TwinBounds, index:
         leaving = np.full(len(layer.bias), NOTHING, dtype=np.int64)
         for j, name in enumerate(layer.activations):
             curve = pieces(name, z.lower[j], z.upper[j], detail, (index, j))
+            scale = side.scale[index][j]
+            curve = PwlBounds(scale * curve.breaks, scale * curve.lower, scale * curve.upper)
             need = None if wanted is None else sign * wanted[j]
-            leaving[j] = add_curve(encoding.rows, int(side.z[index][j]), curve, (v.lower[j], v.upper[j]), need)
+            box = (scale * v.lower[j], scale * v.upper[j])
+            leaving[j] = add_curve(encoding.rows, int(side.z[index][j]), curve, box, need)
         side.v.append(leaving)
     _difference_rows(encoding, b, index)
 
@@ -196,14 +215,14 @@ def _difference_rows(encoding: Encoding, b: LayerBounds, index: int) -> None:
         columns, values = _gap_of(left.v[index][j], right.v[index][j])
         if not columns or (left.v[index][j] == left.z[index][j] and right.v[index][j] == right.z[index][j]):
             continue
-        z = [left.z[index][j], right.z[index][j]]
+        z, scale = [left.z[index][j], right.z[index][j]], left.scale[index][j]
         for slope, offset, low in (
-            (lines.lower_slope[j], lines.lower_offset[j], True),
-            (lines.upper_slope[j], lines.upper_offset[j], False),
+            (lines.lower_slope[j], scale * lines.lower_offset[j], True),
+            (lines.upper_slope[j], scale * lines.upper_offset[j], False),
         ):
             sides = {"lower": offset} if low else {"upper": offset}
             rows.row([*columns, *z], [*values, -slope, slope], **sides)
-        rows.row(columns, values, b.dv.lower[j], b.dv.upper[j])
+        rows.row(columns, values, scale * b.dv.lower[j], scale * b.dv.upper[j])
 
 
 def _gap_of(left: int, right: int) -> tuple[list[int], list[float]]:

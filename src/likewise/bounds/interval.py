@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.errors import SoundnessError
+from likewise.errors import ModelError, SoundnessError
 from likewise.network import Layer
 from likewise.rounding import Array, dot_error, down, up
 
@@ -19,6 +19,8 @@ class Box:
     upper: Array
 
     def __post_init__(self) -> None:
+        if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
+            raise ModelError("values beyond what float64 can hold: look for huge weights, bounds or metric entries")
         if not (self.lower <= self.upper).all():
             raise SoundnessError("two proven bounds of the same value contradict each other")
 

@@ -51,14 +51,14 @@ def _layer(problem: Problem, b: LayerBounds, encoding: Encoding, index: int, tig
     layer = problem.network.layers[index]
     is_output = index == len(problem.network.layers) - 1
     wanted = np.flatnonzero(open_neurons(b) | is_output)
-    left_z, right_z = encoding.left.z[index], encoding.right.z[index]
+    left_z, right_z, scale = encoding.left.z[index], encoding.right.z[index], encoding.left.scale[index]
 
     def box(known: Box, columns: Callable[[int], list[int]], values: list[float]) -> Box:
         low, high = known.lower.copy(), known.upper.copy()
         for j in wanted:
-            where = columns(int(j))
-            high[j] = tightener.upper(where, values, high[j])
-            low[j] = -tightener.upper(where, [-v for v in values], -low[j])
+            where, unit = columns(int(j)), 1.0 / scale[j]
+            high[j] = tightener.upper(where, [unit * v for v in values], high[j])
+            low[j] = -tightener.upper(where, [-unit * v for v in values], -low[j])
         return Box(low, high)
 
     left = box(b.left, lambda j: [int(left_z[j])], [1.0])

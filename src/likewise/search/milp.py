@@ -88,6 +88,7 @@ class Engine:
     solver: Solver
     threads: int
     detail: Detail = field(default_factory=Detail)
+    wary: bool = False  # the solver called a model empty that holds a real pair: give it more room
 
     def forward(self, bounds: TwinBounds) -> TwinBounds:
         """Tighten layer by layer with linear programs over the layers before; a third of the time at most."""
@@ -134,7 +135,8 @@ class Engine:
         if self.run.delta is not None and self.run.lower <= self.run.delta:
             t = max(t, self.run.delta / self.score.factor)
         t = min(t, 1.0 - 1e-9) if self.score.curved else t
-        return Question(self.problem, self.score, t, self._deficit(t, a, b), [*near, b])
+        cut = math.inf if self.wary else self._deficit(t, a, b)
+        return Question(self.problem, self.score, t, cut, [*near, b])
 
     def _deficit(self, t: float, a: float, b: float) -> float:
         """Return how far below the cuts the best pair is, with room for rounding."""
@@ -169,6 +171,8 @@ class Engine:
 
         Before each pass the relaxed model's own bound on the slack is claimed.
         """
+        if self.wary:
+            return bounds
         deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
         size = openness(bounds)
         for _ in range(PASSES):
@@ -208,7 +212,8 @@ class Engine:
         limits = Limits(self.run.seconds_left, 0.0, self.threads)
         answer = self.solver.solve(model.linear, limits, watch=Watch(progress, point))
         self.run.nodes += answer.nodes
-        if answer.status is not Status.INFEASIBLE:
+        self.wary = answer.status is Status.INFEASIBLE
+        if not self.wary:
             self.claim(question, answer.bound + SOLVER_ROOM, trusted)
         if answer.point is not None:
             point(answer.point)
@@ -243,7 +248,7 @@ class Engine:
                     (encoding.right, bounds.layers[index].right),
                 ):
                     curve = pieces(name, box.lower[j], box.upper[j], self.detail, (index, j))
-                    new = _split(curve.breaks, float(x[side.z[index][j]]))
+                    new = _split(curve.breaks, float(x[side.z[index][j]]) / side.scale[index][j])
                     grid[(index, j)] = np.unique(np.concatenate([grid.get((index, j), np.empty(0)), new]))
         self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9))
 

@@ -114,7 +114,7 @@ def _pieces(layer: Layer, z: Array, shift: Array) -> Piece:
             here = np.searchsorted(ends, z[j] - 1e-7 * shift[j])  # the limit in question lies at z itself
             place = int(np.clip(here + shift[j], 0, len(ends) - 1))
             low, high = activation.pieces[place].low, activation.pieces[place].high
-            inside = high - 1.0 if low == -np.inf else low + 1.0 if high == np.inf else (low + high) / 2
+            inside = (max(low, min(high, z[j]) - 1.0) + min(high, max(low, z[j]) + 1.0)) / 2
         slope = float(activation.slope(np.array([inside]))[0])
         offset = float(activation.value(np.array([inside]))[0]) - slope * inside
         out[0][j], out[1][j], out[2][j], out[3][j] = low, high, slope, offset

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
 from likewise.certificate import Certificate, Witness
+from likewise.domain import Domain
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -27,7 +29,7 @@ class News:
 
 
 Listener = Callable[[News], None]
-SHRINK = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4)
+SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
 class Run:
@@ -59,6 +61,7 @@ class Run:
         self._listener = listener
         self._pair = self._anyone()
         self._uppers = [math.inf] * (1 if problem.symmetric else 2)
+        self._lowers = [0.0] * len(self._uppers)
         self._direction = 0
         if pair is not None:
             self._pair = pair
@@ -113,10 +116,11 @@ class Run:
         if not problem.admits(left, right):
             return False
         gap = problem.gap_lower(left, right)
-        if gap <= self.lower:
-            return False
         if gap > self._uppers[self._direction]:
             raise SoundnessError(f"a pair with gap {gap!r} exceeds the proven upper {self._uppers[self._direction]!r}")
+        self._lowers[self._direction] = max(self._lowers[self._direction], gap)
+        if gap <= self.lower:
+            return False
         self.lower = gap
         self._pair = (right.copy(), left.copy()) if self._direction else (left.copy(), right.copy())
         self._tell()
@@ -128,8 +132,9 @@ class Run:
             upper = 0.0 if upper < 0.0 else math.inf
         if upper >= self._uppers[self._direction]:
             return
-        if upper < self.lower:
-            raise SoundnessError(f"upper {upper!r} was claimed below the witness' gap {self.lower!r}")
+        if upper < self._lowers[self._direction]:
+            shown = self._lowers[self._direction]
+            raise SoundnessError(f"upper {upper!r} was claimed below the gap {shown!r} of a real pair")
         self._uppers[self._direction] = upper
         if trusted and trusted not in self.trusted:
             self.trusted.append(trusted)
@@ -174,22 +179,43 @@ class Run:
 
 
 def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) -> tuple[Array, Array] | None:
-    """Turn a solver's float pair into one that exists: categories rounded, box kept, d shrunk until it is similar."""
-    people = []
-    for x, domain in ((left, problem.left), (right, problem.right)):
-        person = np.clip(x, domain.lower, domain.upper)
-        for group in domain.groups:
-            one = np.zeros(group.stop - group.start)
-            one[int(np.argmax(person[group]))] = 1.0
-            person[group] = one
-        people.append(person)
-    left, right = people
+    """Turn a solver's float pair into one that exists, or return None.
+
+    Categories are rounded, the box is kept, and what may vary of the difference is drawn, as little as it takes, towards
+    the one that brings both people closest.
+    """
+    left, right = (_rounded(x, domain) for x, domain in ((left, problem.left), (right, problem.right)))
     left = np.where(shared, right, left)
-    whole = np.concatenate([np.arange(g.start, g.stop) for g in problem.right.groups] or [np.empty(0, dtype=int)])
+    if problem.admits(left, right):
+        return left, right
+    columns = np.setdiff1d(problem.right.continuous, np.flatnonzero(shared))
+    closest = _closest(problem, left, right, columns)
     for shrink in SHRINK:
-        moved = right + (left - right) * (1.0 - shrink)
-        moved[whole] = left[whole]
+        moved = left.copy()
+        moved[columns] += shrink * (right[columns] + closest - left[columns])
         moved = np.clip(moved, problem.left.lower, problem.left.upper)
         if problem.admits(moved, right):
             return moved, right
     return None
+
+
+def _rounded(x: Array, domain: Domain) -> Array:
+    person = np.clip(x, domain.lower, domain.upper)
+    for group in domain.groups:
+        one = np.zeros(group.stop - group.start)
+        one[int(np.argmax(person[group]))] = 1.0
+        person[group] = one
+    return person
+
+
+def _closest(problem: Problem, left: Array, right: Array, columns: np.ndarray) -> Array:
+    """Return the difference in the given columns that is least in the 2-norm of the metric, the others held."""
+    rest = left - right
+    rest[columns] = 0.0
+    if not rest.any() or not len(columns):
+        return np.zeros(len(columns))
+    lower = problem.left.lower[columns] - right[columns]
+    upper = problem.left.upper[columns] - right[columns]
+    matrix = problem.metric.matrix
+    wide = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
+    return np.asarray(lsq_linear(matrix[:, columns], -(matrix @ rest), (lower, wide)).x)

@@ -58,7 +58,7 @@ class Cbc:
             if start is not None:
                 lines = [f"{j} c{j} {entry!r}\n" for j, entry in enumerate(start.tolist())]
                 (folder / "start").write_text("".join(lines))
-            log = _Log(model.constant)
+            log = _Log(model.constant, limits.gap)
             _run(_command(folder, limits, start is not None), log, relay, limits.seconds)
             status, point = _read(folder / "answer", model)
             if log.infeasible:
@@ -68,7 +68,7 @@ class Cbc:
             elif status is Status.FAILED and relay.seconds > limits.seconds + _GRACE:
                 status = Status.LIMIT  # killed, and what the log said still stands
             if status is Status.OPTIMAL and point is not None:
-                log.optimal(float(model.objective @ point) + model.constant + limits.gap)
+                log.optimal(float(model.objective @ point) + model.constant)
             if point is not None:
                 relay.point(point, log.bound, log.nodes)
             return relay.answer(status, log.bound, point, log.nodes)
@@ -94,14 +94,19 @@ def _command(folder: Path, limits: Limits, started: bool) -> list[str]:
 
 
 class _Log:
-    """What the log has said so far, as an upper bound on the maximum (the file minimises, so signs turn here)."""
+    """What the log has said so far, as an upper bound on the maximum (the file minimises, so signs turn here).
 
-    def __init__(self, constant: float) -> None:
+    CBC drops what is within the allowed gap of its best point and then calls that point's value its bound, so the gap
+    is added to all it says.
+    """
+
+    def __init__(self, constant: float, gap: float) -> None:
         self.bound = math.inf
         self.value = -math.inf
         self.nodes = 0
         self.infeasible = False
         self._constant = constant
+        self._gap = gap
         self._column = 0
 
     def hear(self, line: str) -> None:
@@ -122,13 +127,13 @@ class _Log:
 
     def optimal(self, bound: float) -> None:
         """CBC called its point optimal up to the allowed gap."""
-        self.bound = min(self.bound, bound)
+        self.bound = min(self.bound, bound + self._gap)
 
     def _claim(self, text: str) -> None:
         least = _number(text)
         if math.isfinite(least):
             unit = 10.0 ** (math.floor(math.log10(abs(least))) - _DIGITS + 1) if least else 0.0
-            self.bound = min(self.bound, self._constant - least + unit)
+            self.bound = min(self.bound, self._constant - least + unit + self._gap)
 
 
 def _number(text: str) -> float:

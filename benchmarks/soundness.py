@@ -1,0 +1,168 @@
+"""Random small problems at scale: dense search against `upper`, witnesses re-verified, one file per finished problem.
+
+    python benchmarks/soundness.py [--count 500] [--seed0 0] [--seconds 20] [--results FOLDER]
+
+Every problem is certified by `milp` with a solver that goes round, and by `paper` with another. It can be stopped and
+resumed; the summary and a table of what was covered go to stdout, and the exit code is 1 if anything was refuted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from store import ROOT, Settings, code_digest, commit, finite, key, machine, read_json, today, write_json
+
+from likewise import SolverError, SoundnessError
+from likewise.search import search
+from likewise.solvers import NAMES
+
+# Highs on every other problem, the others in turn.
+SOLVERS = ("highs", "scip", "highs", "cbc", "highs", "gurobi")
+PAPER_SECONDS = 5.0
+
+sys.path.insert(0, str(ROOT / "tests"))
+problems: Any = import_module("problems")
+oracle: Any = import_module("oracle")
+
+
+def runs(case: Any, seconds: float) -> list[Settings]:
+    """Return how a case is run: milp with one solver, paper with another."""
+    first, second = SOLVERS[case.seed % len(SOLVERS)], SOLVERS[(case.seed // 2 + 3) % len(SOLVERS)]
+    return [
+        Settings("milp", first, seconds, case.gap, 1),
+        Settings("paper", second, min(seconds, PAPER_SECONDS), case.gap, 1),
+    ]
+
+
+def check(case: Any, settings: Settings, found: Any) -> dict[str, Any]:
+    """Certify one case in one way and list everything that is wrong with the answer."""
+    s = settings
+    started = time.monotonic()
+    told: dict[str, Any] = {"engine": s.engine, "solver": s.solver, "wrong": [], "refused": None}
+    try:
+        cert = search(case.problem, engine=s.engine, solver=s.solver, seconds=s.seconds, gap=s.gap, threads=s.threads)
+    except SoundnessError as error:
+        return told | {"wrong": [f"SoundnessError: {error}"], "closed": False, "seconds": time.monotonic() - started}
+    except SolverError as error:
+        return told | {"refused": str(error), "closed": False, "seconds": time.monotonic() - started}
+    if "interrupted" in cert.notes:
+        raise KeyboardInterrupt
+    return told | {
+        "lower": cert.lower,
+        "upper": finite(cert.upper),
+        "seconds": time.monotonic() - started,
+        "closed": cert.gap <= s.gap,
+        "wrong": oracle.violations(case.problem, cert, found),
+        "notes": list(cert.notes),
+    }
+
+
+def run_case(seed: int, seconds: float) -> dict[str, Any]:
+    """Return everything about one seed."""
+    case = problems.make(seed)
+    found = oracle.dense_search(case.problem)
+    return {
+        "seed": seed,
+        "case": repr(case),
+        "activation": case.activation,
+        "metric": case.metric,
+        "trait": case.trait,
+        "left": case.left,
+        "smooth": case.smooth,
+        "oracle": found.gap,
+        "runs": [check(case, settings, found) for settings in runs(case, seconds)],
+        "commit": commit(),
+        "machine": machine("highs"),
+        "date": today(),
+    }
+
+
+def result_file(results: Path, seed: int, seconds: float, code: str) -> Path:
+    """Return where the result of a seed is kept."""
+    case = problems.make(seed)
+    keys = [key(case.problem.digest, settings, code) for settings in runs(case, seconds)]
+    return results / f"soundness-{seed:05d}-{keys[0][:16]}{keys[1][:16]}.json"
+
+
+def faults(result: dict[str, Any]) -> list[str]:
+    """Return what is wrong with a finished problem: refuted claims, and pairs of runs that contradict each other."""
+    wrong = [f"{r['engine']} {r['solver']}: {w}" for r in result["runs"] for w in r["wrong"]]
+    told = [r for r in result["runs"] if r.get("upper") is not None]
+    lowest, highest = min((r["upper"] for r in told), default=0.0), max((r["lower"] for r in told), default=0.0)
+    return wrong + ([f"two runs contradict each other: {highest!r} > {lowest!r}"] if told and highest > lowest else [])
+
+
+def summary(results: Sequence[dict[str, Any]]) -> str:
+    """Return the coverage tables, the open, refused and refuted cells, and one line that sums up."""
+    every = [(r, run) for r in results for run in r["runs"]]
+    used = [(r, run) for r, run in every if not run["refused"]]
+    milp = [(r, run) for r, run in used if run["engine"] == "milp"]
+    refuted = [f"REFUTED: {r['case']}: {fault}" for r in results for fault in faults(r)]
+    closed = sum(run["closed"] for _, run in milp)
+    lines = [
+        *coverage("activation", [(r["activation"], r["metric"]) for r, _ in used], problems.METRICS),
+        "",
+        *coverage("engine", [(run["engine"], run["solver"]) for _, run in used], NAMES),
+        "",
+        *(f"open: {r['case']} with {run['solver']}" for r, run in milp if not run["closed"]),
+        *(
+            f"refused: {r['case']} {run['engine']} {run['solver']}: {run['refused']}"
+            for r, run in every
+            if run["refused"]
+        ),
+        *refuted,
+        f"{len(results)} problems, {len(every)} runs: {len(refuted)} refuted, milp closed {closed} of {len(milp)}",
+    ]
+    return "\n".join(lines)
+
+
+def coverage(title: str, cells: Sequence[tuple[str, str]], columns: Sequence[str]) -> list[str]:
+    """Return the lines of a table that counts the cells."""
+    counts = Counter(cells)
+    names = dict.fromkeys(sorted(name for name, _ in cells))
+    rows = [f"{name:<13}" + "".join(f"{counts[name, c]:>10}" for c in columns) for name in names]
+    return [f"{title:<13}" + "".join(f"{c:>10}" for c in columns), *rows]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    line = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    line.add_argument("--count", type=int, default=500)
+    line.add_argument("--seed0", type=int, default=0)
+    line.add_argument("--seconds", type=float, default=20.0)
+    line.add_argument("--results", type=Path, default=ROOT / "results" / "soundness")
+    options = line.parse_args(words)
+    code = code_digest()
+    results = []
+    stopped = False
+    try:
+        for index, seed in enumerate(range(options.seed0, options.seed0 + options.count)):
+            file = result_file(options.results, seed, options.seconds, code)
+            result = read_json(file)
+            if result is None:
+                result = run_case(seed, options.seconds)
+                write_json(file, result)
+                state = "; ".join(faults(result)) or "sound"
+                seconds = sum(run["seconds"] for run in result["runs"])
+                print(
+                    f"[{index + 1}/{options.count}] {result['case']}: {state}, {seconds:.1f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            results.append(result)
+    except KeyboardInterrupt:
+        stopped = True
+        print("stopped; the same command goes on from here", file=sys.stderr)
+    print(summary(results))
+    return 130 if stopped else 1 if any(faults(r) for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""A fast slice of the fixed networks against what earlier programs found; `bench.py known` runs all of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from likewise.search import search
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from instances import METRICS, MODELS, WIDTHS, instance, known
+
+SLICE = (
+    "paper/adult_8|mahalanobis|0.2",
+    "paper/adult_64|linf|0.05",
+    "paper/credit_16|mahalanobis|0.2",
+    "mild/german_8|linf|0.2",
+    "mild/adult_16|mahalanobis|0.05",
+    "mild/crime_8|mahalanobis|0.2",
+)
+SECONDS = 5.0
+
+
+@pytest.mark.parametrize("name", SLICE)
+def test_no_contradiction_with_what_is_known(name):
+    fact = known()[name]
+    problem = instance(name)
+    cert = search(problem, engine="milp", solver="highs", seconds=SECONDS, gap=1e-5)
+    assert cert.upper >= fact.lower - 1e-9  # the file has nine digits
+    assert cert.lower <= fact.upper_float + 1e-9
+    assert problem.admits(cert.witness.left, cert.witness.right)
+
+
+def test_the_folder_is_complete():
+    assert len(known()) == 185
+    assert len(list(MODELS.glob("*/*.npz"))) == 80
+    for recipe in ("paper", "mild"):
+        for data in ("adult", "credit", "crime", "german"):
+            assert {f.stem for f in (MODELS / recipe).glob(f"{data}_*.npz")} == {f"{data}_{w}" for w in WIDTHS}
+
+
+@pytest.mark.parametrize("data", ["adult", "credit", "crime", "german"])
+def test_every_metric_fits_its_networks(data, capsys):
+    problems = [instance(f"mild/{data}_8|{metric}|0.2") for metric in METRICS]
+    assert len({p.digest for p in problems}) == len(METRICS)
+    assert {p.network.layers[0].activations[0] for p in problems} == {"relu"}
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["nonsense", "paper/adult_8|linf", "paper/adult_9|linf|0.1", "paper/adult_8|l7|0.1"])
+def test_a_name_that_does_not_exist(name):
+    with pytest.raises(ValueError, match=r"not of the form|no network|unknown metric"):
+        instance(name)
