@@ -26,6 +26,8 @@ from likewise.search.score import Cut, tangents
 from likewise.solvers import dual_bound
 
 JUST_BELOW = 1e-5
+# Neurons that hardly move, next to ones that do: solvers once lost real pairs of these to their tolerances.
+DELICATE = (224, 320, 386, 540, 584, 793, 892)
 SECONDS = 4.0
 
 Patch = Callable[[str, object], None]
@@ -46,15 +48,15 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Patch:
     return lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
 
 
-def refuted(seed: int) -> bool:
-    """Tell whether the engine contradicts itself, or claims an upper bound below a gap that exists."""
+def refuted(seed: int) -> str:
+    """Say how the engine contradicts itself, or what it claims below a gap that exists; empty if it does neither."""
     case, gap = question(seed)
     delta = max(gap - JUST_BELOW, 0.0)
     try:
         cert = search(case.problem, engine="milp", solver="highs", seconds=SECONDS, gap=1e-5, delta=delta)
-    except SoundnessError:
-        return True
-    return cert.upper < gap
+    except SoundnessError as error:
+        return f"SoundnessError: {error}"
+    return f"upper {cert.upper!r}, a pair has {gap!r}, trusted: {cert.trusted}" if cert.upper < gap else ""
 
 
 def flipped_difference(slope: Box, dz: Box) -> Lines:
@@ -133,4 +135,10 @@ def test_planted_fault_is_noticed(name, blind):
 @pytest.mark.parametrize("seed", sorted({seed for fault in FAULTS.values() for seed in fault.seeds}))
 @pytest.mark.usefixtures("blind")
 def test_nothing_is_noticed_where_nothing_is_planted(seed):
+    assert not refuted(seed)
+
+
+@pytest.mark.parametrize("seed", DELICATE)
+@pytest.mark.usefixtures("blind")
+def test_solver_tolerances_prove_nothing_false(seed):
     assert not refuted(seed)

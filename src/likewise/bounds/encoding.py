@@ -20,6 +20,7 @@ from likewise.rounding import Array, up
 
 Grid = dict[tuple[int, int], Array]  # (layer, neuron) -> extra breakpoints of a curved activation
 
+STRAIGHT = 1e-9  # how far an activation may bend and still be encoded as a line
 NOTHING = -1  # a neuron that is constantly 0 has no variable
 
 
@@ -51,7 +52,7 @@ class Encoding:
 class Detail:
     """How closely to encode: cells per curved activation, extra breakpoints, relative excess of the ball."""
 
-    cells: int = 28
+    cells: int = 16
     grid: Grid = field(default_factory=dict)
     ball: float = 1e-6
 
@@ -139,8 +140,15 @@ def _add_values(encoding: Encoding, problem: Problem, bounds: TwinBounds, index:
 
 
 def pieces(name: str, lower: float, upper: float, detail: Detail, where: tuple[int, int]) -> PwlBounds:
-    """Return piecewise-linear bounds of one neuron's activation over its interval."""
+    """Return piecewise-linear bounds of one neuron's activation over its interval.
+
+    A stretch so short that the activation is straight on it is one cell: many tiny ones bring nothing, and a solver
+    that meets them only to its tolerances has been seen to cut off real pairs.
+    """
     activation = by_name(name)
+    plain = pwl_bounds(activation, lower, upper, 1)
+    if float((plain.upper - plain.lower).max()) <= STRAIGHT:
+        return plain
     extra = detail.grid.get(where)
     if extra is None or activation.is_piecewise_linear():
         return pwl_bounds(activation, lower, upper, detail.cells)
@@ -178,10 +186,10 @@ def add_curve(rows: Rows, z: int, curve: PwlBounds, box: tuple[float, float], ne
     integer = _needs_binaries(curve, need)
     steps = rows.variables(np.zeros(len(width)), up(width))
     rows.row([z, *steps], [1.0, *-np.ones(len(width))], breaks[0], breaks[0])
-    for i in range(len(width) - 1):
-        full = rows.variable(0.0, 1.0, integer)
-        rows.row([steps[i], full], [1.0, -width[i]], lower=-_spare(width[i]))
-        rows.row([steps[i + 1], full], [1.0, -width[i + 1]], upper=_spare(width[i + 1]))
+    full = [rows.variable(0.0, 1.0, integer) for _ in width[1:]]
+    for i, binary in enumerate(full):
+        rows.row([steps[i], binary], [1.0, -width[i]], lower=-_spare(width[i]))
+        rows.row([steps[i + 1], binary], [1.0, -width[i + 1]], upper=_spare(width[i + 1]))
     if len(breaks) == 3 and breaks[1] == 0.0 and (upper == np.maximum(breaks, 0.0)).all() and (lower == upper).all():
         return int(steps[1])  # relu: what exceeds 0 is the second step itself
     v = rows.variable(*box)

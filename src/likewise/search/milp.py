@@ -23,16 +23,13 @@ from likewise.rounding import Array
 from likewise.search.primal import primal
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, as_logits, tangent_points, tangents
-from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch
+from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch, solver_room
 
 TANGENTS = 24
 FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
-# Beyond its tolerances (1e-9 a row) a solver's dual bound may be off by what those add up to over the rows that
-# matter; this much is added to it before it enters a claim.
-SOLVER_ROOM = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,9 +197,11 @@ class Engine:
         seen: list[float] = []
         b_index = int(model.encoding.right.z[-1][0])
 
+        room = solver_room(model.linear)
+
         def progress(news: Progress) -> bool:
             self.run.tick(self.run.nodes)
-            self.claim(question, news.bound + SOLVER_ROOM, trusted)
+            self.claim(question, news.bound + room, trusted)
             return self.run.done or self.better(question)
 
         def point(x: Array) -> None:
@@ -214,7 +213,7 @@ class Engine:
         self.run.nodes += answer.nodes
         self.wary = answer.status is Status.INFEASIBLE
         if not self.wary:
-            self.claim(question, answer.bound + SOLVER_ROOM, trusted)
+            self.claim(question, answer.bound + room, trusted)
         if answer.point is not None:
             point(answer.point)
         self.refine(answer.point, model.encoding, bounds)

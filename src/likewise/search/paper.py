@@ -22,10 +22,9 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array, up
 from likewise.search.run import Run, repaired
-from likewise.solvers import Limits, Progress, Session, Solver, Status, Watch
+from likewise.solvers import Limits, Progress, Session, Solver, Status, Watch, solver_room
 
 GRID = 32
-SOLVER_ROOM = 1e-7  # as in the milp engine: room for the solver's own tolerances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,12 +48,14 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
         rows.row([*left.x, *right.x], [*row, *-row], -problem.eps, problem.eps)
     objective = np.zeros(len(rows.lower))
     objective[left.v[0]], objective[right.v[0]] = 1.0, -1.0
+    model = rows.model(objective)
+    room = solver_room(model)
     trusted = f"dual bounds of {solver.name}"
     unshared = np.zeros(problem.left.width, dtype=bool)
 
     def progress(news: Progress) -> bool:
         run.tick(news.nodes)
-        run.prove(news.bound + SOLVER_ROOM, trusted)
+        run.prove(news.bound + room, trusted)
         return run.done
 
     def point(x: Array) -> None:
@@ -67,7 +68,7 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
     )
     run.tick(answer.nodes)
     if answer.status is not Status.INFEASIBLE:
-        run.prove(answer.bound + SOLVER_ROOM, trusted)
+        run.prove(answer.bound + room, trusted)
     if answer.point is not None:
         point(answer.point)
 

@@ -181,8 +181,8 @@ class Run:
 def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) -> tuple[Array, Array] | None:
     """Turn a solver's float pair into one that exists, or return None.
 
-    Categories are rounded, the box is kept, and what may vary of the difference is drawn, as little as it takes, towards
-    the one that brings both people closest.
+    Categories are rounded, the box is kept, and what may vary of the difference is drawn, as little as it takes,
+    towards the one that brings both people closest.
     """
     left, right = (_rounded(x, domain) for x, domain in ((left, problem.left), (right, problem.right)))
     left = np.where(shared, right, left)

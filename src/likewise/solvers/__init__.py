@@ -8,7 +8,7 @@ from importlib import import_module
 from likewise.errors import InputError, MissingExtra
 from likewise.solvers._model import Answer, Limits, LinearModel, Progress, Solver, Status, Watch
 from likewise.solvers.safe import dual_bound
-from likewise.solvers.session import Session
+from likewise.solvers.session import Session, solver_room
 
 __all__ = [
     "NAMES",
@@ -22,6 +22,7 @@ __all__ = [
     "Watch",
     "dual_bound",
     "get",
+    "solver_room",
 ]
 
 
