@@ -83,7 +83,7 @@ def test_the_split_is_fixed_by_the_seed(german: datasets.Dataset) -> None:
     assert not np.array_equal(other.y_train, german.y_train)
     cells = read_table(resource("german.csv.gz"))
     first = int(np.random.default_rng(42).permutation(1000)[0])
-    assert german.domain.show(german.X_train[0])["age"] == f"{cells['age'][first]} years"
+    assert dict(german.domain.show(german.X_train[0]))["age"] == f"{cells['age'][first]} years"
     assert german.y_train[0] == (cells["target"][first] == "1")
 
 
@@ -96,7 +96,7 @@ def test_people_read_their_own_units(german: datasets.Dataset) -> None:
     cells = read_table(resource("german.csv.gz"))
     order = np.random.default_rng(42).permutation(1000)[:800]
     for row, person in zip(order[:50], german.X_train[:50], strict=True):
-        shown = german.domain.show(person)
+        shown = dict(german.domain.show(person))
         amount = int(cells["credit_amount"][row])
         assert shown["credit amount"] == (f"{amount:,} DM" if amount >= 1000 else f"{amount} DM")
         assert shown["duration"] == f"{cells['duration'][row]} months"

@@ -60,7 +60,7 @@ def test_a_schema_is_read_as_written(tmp_path: Path) -> None:
     assert read.domain.digest == Domain([age, job]).digest
     assert read.metric.digest == WeightedLp([2.0, 2.0, 2.0]).digest
     assert (read.title, read.source) == ("Loans", "a bank")
-    assert read.domain.show(np.array([0.5, 1.0, 0.0])) == {"Age": "48 years", "job": "artist"}
+    assert read.domain.show(np.array([0.5, 1.0, 0.0])) == [("Age", "48 years"), ("job", "artist")]
 
 
 S3 = np.diag([1.0, 4.0, 9.0])

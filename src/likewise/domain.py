@@ -154,15 +154,23 @@ class Domain:
     def at(self, person: ArrayLike) -> Domain:
         """Return the domain that holds this one person only."""
         x = self.require(person)
-        narrow = object.__new__(Domain)
-        narrow._set(self.features, x.copy(), x.copy())
-        return narrow
+        return self._narrowed(x.copy(), x.copy())
 
     def sharing(self, person: Array) -> Domain:
         """Return the part of the domain with the categories of this person, continuous features left open."""
         lower, upper = self.lower.copy(), self.upper.copy()
         for group in self.groups:
             lower[group] = upper[group] = person[group]
+        return self._narrowed(lower, upper)
+
+    def only(self, group: slice, allowed: Array) -> Domain:
+        """Return the part of the domain where a one-hot group takes one of the allowed categories."""
+        lower, upper = self.lower.copy(), self.upper.copy()
+        upper[group] = np.where(allowed, upper[group], 0.0)
+        lower[group] = np.minimum(lower[group], upper[group])
+        return self._narrowed(lower, upper)
+
+    def _narrowed(self, lower: Array, upper: Array) -> Domain:
         narrow = object.__new__(Domain)
         narrow._set(self.features, lower, upper)
         return narrow

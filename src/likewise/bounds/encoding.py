@@ -7,6 +7,7 @@ an upper bound over all pairs. Continuous differences share nothing, columns tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -114,9 +115,9 @@ def add_preactivations(encoding: Encoding, problem: Problem, bounds: TwinBounds,
 
 
 def _scales(b: LayerBounds) -> Array:
-    """Return powers of two (so that scaling is exact) that bring each neuron's span of values near 1, if it is far."""
-    span = np.maximum(b.left.upper, b.right.upper) - np.minimum(b.left.lower, b.right.lower)
-    exponent = -np.round(np.log2(np.clip(span, 1e-30, 1e30)))
+    """Return powers of two (so that scaling is exact) that bring each neuron's values near 1, if they are far."""
+    size = np.maximum(b.left.magnitude, b.right.magnitude)
+    exponent = -np.round(np.log2(np.clip(size, 1e-12, 1e12)))
     return np.asarray(np.exp2(np.where(np.abs(exponent) > 7, exponent, 0.0)))
 
 
@@ -145,16 +146,21 @@ def pieces(name: str, lower: float, upper: float, detail: Detail, where: tuple[i
     A stretch so short that the activation is straight on it is one cell: many tiny ones bring nothing, and a solver
     that meets them only to its tolerances has been seen to cut off real pairs.
     """
+    extra = detail.grid.get(where)
+    inside = () if extra is None else tuple(extra[(extra > lower) & (extra < upper)].tolist())
+    return _pieces(name, float(lower), float(upper), detail.cells, inside)
+
+
+@lru_cache(maxsize=1 << 14)
+def _pieces(name: str, lower: float, upper: float, cells: int, extra: tuple[float, ...]) -> PwlBounds:
     activation = by_name(name)
     plain = pwl_bounds(activation, lower, upper, 1)
-    if float((plain.upper - plain.lower).max()) <= STRAIGHT:
+    if cells == 1 or float((plain.upper - plain.lower).max()) <= STRAIGHT:
         return plain
-    extra = detail.grid.get(where)
-    if extra is None or activation.is_piecewise_linear():
-        return pwl_bounds(activation, lower, upper, detail.cells)
-    coarse = pwl_bounds(activation, lower, upper, detail.cells).breaks
-    inside = extra[(extra > lower) & (extra < upper)]
-    return pwl_bounds(activation, lower, upper, detail.cells, breaks=np.unique(np.concatenate([coarse, inside])))
+    grid = pwl_bounds(activation, lower, upper, cells)
+    if not extra or activation.is_piecewise_linear():
+        return grid
+    return pwl_bounds(activation, lower, upper, cells, breaks=np.unique(np.concatenate([grid.breaks, extra])))
 
 
 def _wanted_sides(problem: Problem, index: int) -> Array | None:

@@ -7,6 +7,7 @@ is bounded by the solver; below 0 it proves that no pair has a gap of t, and any
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,13 @@ from likewise.rounding import Array
 from likewise.search.primal import primal
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, as_logits, tangent_points, tangents
+from likewise.search.tree import Bounded, Part, Tree
 from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch, solver_room
 
 TANGENTS = 24
 FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
+OFFER_EVERY = 8  # parts of a tree
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
 
@@ -117,11 +120,41 @@ class Engine:
                 question = self.question(near)
             if self.run.done:
                 return
+            if self.wary or not is_piecewise_linear(self.problem.network):
+                self.branch(tight)
+                return
             near = self.ask(question, tight)
             moved = self.run.lower - before[0] + before[1] - self.run.upper
             stalled = 0 if moved > 1e-3 * self.run.gap else stalled + 1
         if stalled:
             self.run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")
+
+    def branch(self, bounds: TwinBounds) -> None:
+        """Close the gap by a tree of linear programs: for curved activations, and when the solver is not to be trusted.
+
+        `bounds` were tightened under an earlier question; a pair at a later, higher threshold satisfies its cut too.
+        Slacks only fall as the threshold rises, so parts bounded at an earlier one keep their bounds.
+        """
+        self.detail = replace(self.detail, cells=6, grid={})
+        self.wary = True  # no cut: an empty part is proven by its own bound
+        question = self.question([])
+        count = itertools.count()
+
+        def bound(part: Part) -> Bounded:
+            model = self.model(question, part.bounds, part.problem)
+            slack, point = Session(model.linear).maximise(model.linear.objective)
+            if next(count) % OFFER_EVERY == 0:
+                self.offer(model.encoding, bounds.reach, point)
+            return Bounded(slack, part, point, model.encoding)
+
+        tree = Tree(bound, Part(self.problem, bounds))
+        while not self.run.done:
+            self.claim(question, tree.slack, None)
+            if self.run.done or not tree.split():
+                return
+            self.run.tick(self.run.nodes + 1)
+            if self.better(question):
+                question = self.question(question.near[-3:])
 
     def question(self, near: list[float]) -> Question:
         """Put the threshold nine tenths of the wanted gap above the best pair (less if delta decides before)."""
@@ -143,11 +176,12 @@ class Engine:
         g = math.log(p / (1 - p)) if p < 1 else math.inf
         return max(0.0, g - a) * (1 + 1e-9) + 1e-6
 
-    def model(self, question: Question, bounds: TwinBounds) -> Model:
-        """Encode the question: both networks, then slack <= a - tangent(b) for every tangent."""
-        last = len(self.problem.network.layers) - 1
-        encoding = encode(self.problem, bounds, self.detail, last)
-        add_preactivations(encoding, self.problem, bounds, last)
+    def model(self, question: Question, bounds: TwinBounds, part: Problem | None = None) -> Model:
+        """Encode the question, of a part of the problem if one is given: slack <= a - tangent(b) for every tangent."""
+        problem = part or self.problem
+        last = len(problem.network.layers) - 1
+        encoding = encode(problem, bounds, self.detail, last)
+        add_preactivations(encoding, problem, bounds, last)
         a, b = int(encoding.left.z[last][0]), int(encoding.right.z[last][0])
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
@@ -250,6 +284,11 @@ class Engine:
                     new = _split(curve.breaks, float(x[side.z[index][j]]) / side.scale[index][j])
                     grid[(index, j)] = np.unique(np.concatenate([grid.get((index, j), np.empty(0)), new]))
         self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9))
+
+
+def is_piecewise_linear(network: Network) -> bool:
+    """Tell whether the network is made of straight pieces up to its logit."""
+    return all(by_name(name).is_piecewise_linear() for layer in network.layers for name in layer.activations)
 
 
 def open_count(bounds: TwinBounds) -> int:

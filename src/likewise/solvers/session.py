@@ -40,8 +40,8 @@ class Session:
     def maximise(self, objective: Array) -> tuple[float, Array]:
         """Return a proven upper bound on objective.x, and the point the LP found (a hint, feasible to 1e-9).
 
-        The bound is rebuilt from the duals with outward rounding, so it holds whatever HiGHS did; if HiGHS failed, or
-        called the polyhedron empty, it is the maximum over the variables' bounds alone.
+        The bound is rebuilt from the duals with outward rounding, so it holds whatever HiGHS did; if HiGHS failed, it
+        is the maximum over the variables' bounds alone, and if it called the polyhedron empty, what its ray proves.
         """
         model = replace(self._model, objective=np.asarray(objective, dtype=np.float64))
         self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
@@ -49,8 +49,24 @@ class Session:
             solution = self._engine.getSolution()
             self.duals = np.array(solution.row_dual)
             return dual_bound(model, self.duals), np.array(solution.col_value)
-        self.duals = self._free
-        return dual_bound(model, self._free), (model.lower + model.upper) / 2
+        bound, self.duals = self._without_optimum(model)
+        return bound, (model.lower + model.upper) / 2
+
+    def _without_optimum(self, model: LinearModel) -> tuple[float, Array]:
+        """Return the best bound at hand when there is no optimum: of no multipliers, or along a dual ray.
+
+        If the polyhedron is empty, multiples of a ray that shows it (Farkas) push the bound below anything. Whether it
+        does is not taken on trust: every candidate is only a choice of multipliers for `dual_bound`.
+        """
+        candidates = [self._free]
+        if self._engine.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            _, has_ray, ray = self._engine.getDualRay()
+            if has_ray and np.isfinite(ray).all() and np.any(ray):
+                unit = np.array(ray) / np.abs(ray).max()
+                candidates += [scale * unit for scale in (-1e6, -1e3, 1e3, 1e6)]
+        bounds = [dual_bound(model, y) for y in candidates]
+        best = int(np.argmin(bounds))
+        return bounds[best], candidates[best]
 
     def _optimal(self) -> bool:
         self._engine.run()
@@ -85,4 +101,4 @@ def solver_room(model: LinearModel) -> float:
     session = Session(model)
     session.maximise(model.objective)
     ranges = (model.upper - model.lower)[model.objective == 0.0]
-    return 10 * TOLERANCE * float(1.0 + np.abs(session.duals).sum() + np.minimum(ranges, 1e3).sum())
+    return 10 * TOLERANCE * float(1.0 + np.abs(session.duals).sum() + ranges.sum())
