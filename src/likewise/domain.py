@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from likewise.errors import DomainError
+from likewise.errors import LARGEST, DomainError
 from likewise.rounding import Array
 
 
@@ -53,6 +53,8 @@ class Continuous:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise DomainError(f"feature {self.name!r}: needs finite low <= high, got {self.low} and {self.high}")
+        if max(abs(self.low), abs(self.high)) > LARGEST:
+            raise DomainError(f"feature {self.name!r}: bounds beyond {LARGEST:g} are not supported: rescale it")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
 

@@ -13,6 +13,8 @@ LikewiseError
 
 from __future__ import annotations
 
+LARGEST = 1e15  # beyond this, float64 can neither hold a unit nor a product of two
+
 
 class LikewiseError(Exception):
     """The root of all deliberate errors."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.activations import Activation, by_name
-from likewise.errors import ModelError
+from likewise.errors import LARGEST, ModelError
 from likewise.rounding import Array, dot_error, up
 
 
@@ -86,6 +86,8 @@ class Network:
             for what, values in (("weight", layer.weight), ("bias", layer.bias)):
                 if not np.isfinite(values).all():
                     raise ModelError(f"layer {i}: {what} has a non-finite entry (NaN or infinity)")
+                if np.abs(values).max() > LARGEST:
+                    raise ModelError(f"layer {i}: {what} has an entry beyond {LARGEST:g}: rescale the network")
             if i and layer.weight.shape[1] != len(chain[i - 1].bias):
                 raise ModelError(
                     f"layer {i} takes {layer.weight.shape[1]} inputs, but layer {i - 1} gives {len(chain[i - 1].bias)}"

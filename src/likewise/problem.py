@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from likewise.domain import Domain
-from likewise.errors import DomainError, MetricError, ModelError
+from likewise.errors import LARGEST, DomainError, MetricError, ModelError
 from likewise.metric import Metric
 from likewise.network import Network
 from likewise.rounding import Array
@@ -30,8 +30,8 @@ class Problem:
     def __post_init__(self) -> None:
         if self.network.outputs != 1:
             raise ModelError(f"a problem is about one output, the network has {self.network.outputs}: select one")
-        if not (isinstance(self.eps, int | float) and math.isfinite(self.eps) and self.eps >= 0):
-            raise MetricError(f"eps must be a finite number >= 0, got {self.eps!r}")
+        if not (isinstance(self.eps, int | float) and 0 <= self.eps <= LARGEST):
+            raise MetricError(f"eps must be a number from 0 to {LARGEST:g}, got {self.eps!r}")
         if self.network.inputs != self.right.width:
             raise DomainError(f"the network takes {self.network.inputs} columns, the domain has {self.right.width}")
         if self.left.features != self.right.features:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from likewise.errors import MetricError
+from likewise.errors import LARGEST, MetricError
 from likewise.rounding import Array, dot_error, up
 
 NORMS = (1.0, 2.0, math.inf)
@@ -31,6 +31,8 @@ class Metric:
         matrix = np.array(self.matrix, dtype=np.float64) + 0.0
         if matrix.ndim != 2 or not np.isfinite(matrix).all():
             raise MetricError(f"a metric needs a finite matrix, got shape {matrix.shape}")
+        if matrix.size and np.abs(matrix).max() > LARGEST:
+            raise MetricError(f"the metric has an entry beyond {LARGEST:g}: rescale it, and eps with it")
         if self.p not in NORMS:
             raise MetricError(f"p must be one of 1, 2 and inf, got {self.p}")
         matrix.setflags(write=False)

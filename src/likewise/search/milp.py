@@ -31,6 +31,7 @@ TANGENTS = 24
 FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
 OFFER_EVERY = 8  # parts of a tree
+FOR_TREE = 0.6  # share of the time that a tree gets where activations are curved
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
 
@@ -109,6 +110,8 @@ class Engine:
         stalled = 0
         outer = replace(self.problem, network=self.network)
         seconds = self.run.seconds_left
+        # A grid gets a solver most of the way on curved activations; to get to the end, intervals must shrink.
+        keep = 0.0 if is_piecewise_linear(self.problem.network) else FOR_TREE * seconds
         while not self.run.done and stalled < STALLED:
             before = (self.run.lower, self.run.upper)
             question = self.question(near)
@@ -120,14 +123,15 @@ class Engine:
                 question = self.question(near)
             if self.run.done:
                 return
-            if self.wary or not is_piecewise_linear(self.problem.network):
+            if self.wary or self.run.seconds_left < keep:
                 self.branch(tight)
                 return
-            near = self.ask(question, tight)
+            near = self.ask(question, tight, self.run.seconds_left - keep)
             moved = self.run.lower - before[0] + before[1] - self.run.upper
             stalled = 0 if moved > 1e-3 * self.run.gap else stalled + 1
         if stalled:
             self.run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")
+            self.branch(bounds)
 
     def branch(self, bounds: TwinBounds) -> None:
         """Close the gap by a tree of linear programs: for curved activations, and when the solver is not to be trusted.
@@ -224,7 +228,7 @@ class Engine:
         if math.isfinite(slack):
             self.run.prove(self.score.upper_from_slack(question.t, slack), trusted)
 
-    def ask(self, question: Question, bounds: TwinBounds) -> list[float]:
+    def ask(self, question: Question, bounds: TwinBounds, seconds: float) -> list[float]:
         """Run the solver on the question; return logits at which more tangents are worth having."""
         model = self.model(question, bounds)
         trusted = f"dual bounds of {self.solver.name}"
@@ -242,7 +246,7 @@ class Engine:
             self.offer(model.encoding, bounds.reach, x)
             seen.append(float(x[b_index]))
 
-        limits = Limits(self.run.seconds_left, 0.0, self.threads)
+        limits = Limits(seconds, 0.0, self.threads)
         answer = self.solver.solve(model.linear, limits, watch=Watch(progress, point))
         self.run.nodes += answer.nodes
         self.wary = answer.status is Status.INFEASIBLE

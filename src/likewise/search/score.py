@@ -45,10 +45,12 @@ class Score:
     def upper_from_slack(self, t: float, slack: float) -> float:
         """Bound the gap when a - g(b) <= slack for every pair at threshold t.
 
-        A pair with a larger gap than t (in units of `factor`) has a = g(b) + s, 0 < s <= slack, and its gap is
-        t + sigma(g(b) + s) - sigma(g(b)) <= t + tanh(s/4).
+        Below 0 no pair reaches t. Otherwise a pair with a larger gap than t (in units of `factor`) has a = g(b) + s,
+        0 < s <= slack, and its gap is t + sigma(g(b) + s) - sigma(g(b)) <= t + tanh(s/4).
         """
-        excess = max(slack, 0.0) if not self.curved else math.tanh(max(slack, 0.0) / 4)
+        if slack < 0.0:
+            return self.factor * t
+        excess = math.tanh(slack / 4) if self.curved else slack
         return self.factor * math.nextafter(t + excess * (1 + SAFE), math.inf)
 
 
@@ -87,7 +89,7 @@ def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cu
     for b0 in points.tolist():
         s, rest = float(expit(b0)), float(expit(-b0))
         p, q = s + t, rest - t
-        if q <= 1e-9:
+        if q <= 1e-9 or p <= 1e-300:
             continue
         slope = s * rest / (p * q)
         value = math.log(p) - math.log(q)

@@ -71,7 +71,9 @@ class Tree:
         return -self._heap[0][0] if self._heap else -1.0
 
     def split(self) -> bool:
-        """Split the widest part and bound its halves; False if there is nothing left to split in it."""
+        """Split the widest part and bound its halves; False if there is nothing left to split."""
+        if not self._heap:
+            return False
         _, _, widest = heapq.heappop(self._heap)
         split = best_split(widest, self._influence)
         if split.weight <= 0.0:

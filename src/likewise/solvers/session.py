@@ -63,7 +63,7 @@ class Session:
             _, has_ray, ray = self._engine.getDualRay()
             if has_ray and np.isfinite(ray).all() and np.any(ray):
                 unit = np.array(ray) / np.abs(ray).max()
-                candidates += [scale * unit for scale in (-1e6, -1e3, 1e3, 1e6)]
+                candidates += [sign * 10.0**power * unit for sign in (-1, 1) for power in (3, 6, 9, 11)]
         bounds = [dual_bound(model, y) for y in candidates]
         best = int(np.argmin(bounds))
         return bounds[best], candidates[best]
