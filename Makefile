@@ -15,7 +15,7 @@ demo: $(VENV)/.report
 	$(BIN)/likewise demo -o report.html
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check .
@@ -23,8 +23,11 @@ lint: $(VENV)/.all
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# GRID: smoke, adult, versus, known. Finished cells are kept in results/ and skipped when it is run again.
+GRID ?= smoke
 bench: $(VENV)/.all
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py $(GRID)
+	$(BIN)/python benchmarks/table.py $(GRID) -o results/$(GRID).md
 
 soundness: $(VENV)/.all
 	$(BIN)/python benchmarks/soundness.py

@@ -225,7 +225,7 @@ def test_control_c_comes_out_and_the_handler_comes_back(solver):
 
 def test_start_is_used(solver):
     model = knapsack()
-    good = solvers.get("highs").solve(model, Limits(0.4)).point.round()
+    good = solvers.get("highs").solve(model, Limits(2.0)).point.round()
     worth = model.objective @ good + model.constant
     stop = Watch(progress=lambda news: news.value > -INF)
     answer = solver.solve(model, Limits(5.0), start=good, watch=stop)
