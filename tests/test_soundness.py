@@ -44,7 +44,8 @@ def test_milp_is_sound_and_closes(seed):
     solver = SOLVERS[seed % len(SOLVERS)]
     cert = certificate(case, "milp", solver, HARD_SECONDS if seed in HARD else SECONDS)
     assert not violations(case.problem, cert, found), case
-    assert cert.gap <= case.gap or seed in HARD, f"sound, but open: [{cert.lower}, {cert.upper}] with {solver}, {cert.notes}, {case}"
+    said = f"sound, but open: [{cert.lower}, {cert.upper}] with {solver}, {cert.notes}, {case}"
+    assert cert.gap <= case.gap or seed in HARD, said
 
 
 @pytest.mark.parametrize("seed", SEEDS[2::5])
