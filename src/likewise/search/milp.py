@@ -31,6 +31,7 @@ TANGENTS = 24
 FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
 OFFER_EVERY = 8  # parts of a tree
+PRIMAL_EVERY = 50  # splits of a tree
 FOR_TREE = 0.6  # share of the time that a tree gets where activations are curved
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
@@ -152,11 +153,14 @@ class Engine:
             return Bounded(slack, part, point, model.encoding)
 
         tree = Tree(bound, Part(self.problem, bounds))
-        while not self.run.done:
+        outer = replace(self.problem, network=self.network)
+        for splits in itertools.count():
             self.claim(question, tree.slack, None)
             if self.run.done or not tree.split():
                 return
             self.run.tick(self.run.nodes + 1)
+            if splits % PRIMAL_EVERY == 0:
+                primal(outer, self.problem.network, self.score, bounds.reach, self.run, 0.01 * self.run.seconds_left)
             if self.better(question):
                 question = self.question(question.near[-3:])
 
