@@ -13,7 +13,7 @@ import numpy as np
 
 from likewise.bounds.rows import Index, Rows
 from likewise.bounds.support import Differences
-from likewise.rounding import Array
+from likewise.rounding import Array, dot_error, up
 
 ROUNDING = 1e-12  # relative; floats lose far less in a QR factorisation and in a tree of folds
 
@@ -48,24 +48,35 @@ def _sum_rows(rows: Rows, matrix: Array, d: Index, eps: float) -> None:
 def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float, box: Differences) -> None:
     """Rotate A d to as few coordinates as its rank, then fold them pairwise into one radius <= eps.
 
-    A QR rotation keeps the 2-norm up to float rounding, which the factor 1 + ROUNDING on eps pays for.
+    Each coordinate is q.(A d) for a float vector q; its row is off by the rounding of q A times the largest d, which is
+    its slack. ||Q A d|| <= ||Q|| ||A d|| with ||Q||^2 <= 1 + ||Q Q^T - I||, which widens the radius.
     """
-    rotated: Array = np.asarray(np.linalg.qr(matrix, mode="r"))
-    small = rotated[np.abs(rotated).max(axis=1) > 1e-14 * np.abs(rotated).max()]
-    radius = eps * (1 + ROUNDING * (len(matrix) + 2)) + 1e-300
+    small, slack, stretch = _rotated(matrix, np.maximum(np.abs(box.lower), np.abs(box.upper))[box.free])
+    radius = float(up(eps * (1 + stretch) * (1 + ROUNDING), 2)) + 1e-300
     depth = max(1, math.ceil(math.log2(max(2, len(small)))))
     levels = fold_levels(accuracy / depth)
     leaves: list[int] = []
-    for row in small:
+    for row, room in zip(small, slack.tolist(), strict=True):
         size = rows.variable(0.0, radius * (1 + accuracy))
-        rows.row([size, *d], [1.0, *-row], lower=-radius * ROUNDING)
-        rows.row([size, *d], [1.0, *row], lower=-radius * ROUNDING)
+        rows.row([size, *d], [1.0, *-row], lower=-room)
+        rows.row([size, *d], [1.0, *row], lower=-room)
         leaves.append(size)
     while len(leaves) > 1:
         odd = [leaves.pop()] if len(leaves) % 2 else []
         pairs = zip(leaves[::2], leaves[1::2], strict=True)
         leaves = [_cone(rows, a, b, radius * (1 + accuracy), levels) for a, b in pairs] + odd
     rows.row(leaves, [1.0], upper=radius)
+
+
+def _rotated(matrix: Array, largest: Array) -> tuple[Array, Array, float]:
+    """Return rows Q A with at most as many as columns, what each may be off by, and how much Q may stretch a norm."""
+    if len(matrix) <= matrix.shape[1]:
+        return matrix, np.zeros(len(matrix)), 0.0
+    q = np.linalg.qr(matrix)[0].T
+    error = dot_error(len(matrix), np.abs(q) @ np.abs(matrix))
+    skew = q @ q.T - np.eye(len(q))
+    stretch = float(np.linalg.norm(skew)) + float(np.linalg.norm(dot_error(len(matrix), np.abs(q) @ np.abs(q.T))))
+    return q @ matrix, up(error @ largest * (1 + 1e-12), 2), stretch * (1 + 1e-12)
 
 
 def fold_levels(accuracy: float) -> int:

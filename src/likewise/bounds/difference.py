@@ -56,12 +56,6 @@ def down_product(a: Array, b: Array) -> Array:
 
 def through(slope: Box, dz: Box) -> Box:
     """Bound s dz over both intervals: a product is extreme at a corner."""
-    corners = np.stack([s * d for s in (slope.lower, slope.upper) for d in (dz.lower, dz.upper)])
-    return Box(
-        _keep_zero(down(corners.min(axis=0)), corners.min(axis=0)),
-        _keep_zero(up(corners.max(axis=0)), corners.max(axis=0)),
-    )
-
-
-def _keep_zero(stepped: Array, exact: Array) -> Array:
-    return np.where(exact == 0.0, 0.0, stepped)
+    pairs = [(s, d) for s in (slope.lower, slope.upper) for d in (dz.lower, dz.upper)]
+    low = np.stack([down_product(s, d) for s, d in pairs]).min(axis=0)
+    return Box(low, np.stack([-down_product(-s, d) for s, d in pairs]).max(axis=0))

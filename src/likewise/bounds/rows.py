@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from likewise.rounding import Array, up
+from likewise.rounding import Array, dot_error, down, up
 from likewise.solvers import LinearModel
 
 # Solvers drop matrix entries of 1e-9 and less without a word.
@@ -45,15 +45,16 @@ class Rows:
     ) -> None:
         """Add lower <= sum values[k] x[columns[k]] <= upper.
 
-        Coefficients that solvers would silently drop are dropped here, and the row is widened by all they could
-        have contributed, so that no point is lost.
+        A variable that is named twice is merged. Coefficients that solvers would silently drop are dropped here. The
+        row is widened by all that either could have contributed, so that no point is lost.
         """
-        where, what = np.asarray(columns, dtype=np.int64), np.array(values, dtype=np.float64)
+        where, what, lost = _merged(np.asarray(columns, dtype=np.int64), np.array(values, dtype=np.float64))
         small = (np.abs(what) <= SMALLEST) & (what != 0.0)
-        if small.any():
-            largest = np.maximum(np.abs(np.array(self.lower)[where[small]]), np.abs(np.array(self.upper)[where[small]]))
-            widening = float(up(float(np.abs(what[small]) @ largest) * (1 + 1e-12), 2))
-            lower, upper = lower - widening, upper + widening
+        lost = lost + np.where(small, np.abs(what), 0.0)
+        if lost.any():
+            largest = np.array([max(abs(self.lower[k]), abs(self.upper[k])) for k in where.tolist()])
+            widening = float(up(float(lost @ largest) * (1 + 1e-12), 2))
+            lower, upper = float(down(lower - widening)), float(up(upper + widening))
         keep = ~small & (what != 0.0)
         self._columns.append(where[keep])
         self._values.append(what[keep])
@@ -77,3 +78,15 @@ class Rows:
             np.array(self.upper),
             np.array(self.integer, dtype=bool),
         )
+
+
+def _merged(where: Index, what: Array) -> tuple[Index, Array, Array]:
+    """Add up the coefficients of variables that are named more than once, and bound what rounding lost."""
+    unique, place = np.unique(where, return_inverse=True)
+    if len(unique) == len(where):
+        return where, what, np.zeros(len(what))
+    total, size = np.zeros(len(unique)), np.zeros(len(unique))
+    np.add.at(total, place, what)
+    np.add.at(size, place, np.abs(what))
+    once = np.bincount(place) == 1
+    return unique, total, np.where(once, 0.0, dot_error(len(where), size))

@@ -37,11 +37,11 @@ def domain_upper(domain: Domain, rows: Array, errors: Array | None = None) -> Ar
     """
     best = np.maximum(rows * domain.lower, rows * domain.upper)
     total = best[:, domain.continuous].sum(axis=1)
-    magnitude = np.abs(best).sum(axis=1)
+    reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+    magnitude = np.abs(rows) @ reach
     for span in domain.groups:
         allowed = domain.upper[span] > 0.5
         total = total + rows[:, span][:, allowed].max(axis=1)
-    reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
     slack = 0.0 if errors is None else errors @ reach * (1 + 1e-12)
     return up(total + dot_error(3 * rows.shape[1], magnitude) + slack, 2)
 
@@ -84,7 +84,8 @@ def distance_lower(metric: Metric, lower: Array, upper: Array) -> float:
         return 0.0
     ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
     nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
-    u = nearest / max(float(np.linalg.norm(nearest)), 1e-300) * (1 - 1e-12)
+    nearest = nearest / max(float(np.abs(nearest).max(initial=0.0)), 1e-300)
+    u = nearest / max(float(np.linalg.norm(nearest)), 1.0) * (1 - 1e-12)
     # With eps = 0 and no objective, the dual bound at the multipliers u is the maximum of -(u A).d over the box.
     return -float(_Slice(matrix, metric.p, 0.0, lower, upper).bound(np.zeros((1, len(lower))), u[None])[0])
 
@@ -160,7 +161,8 @@ class _Slice:
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
         spread = error @ reach
         q = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[self.p]
-        norm = self.eps * np.linalg.norm(mu, q, axis=1) * (1 + 1e-14 * (terms + 4))
+        top = np.maximum(np.abs(mu).max(axis=1, initial=0.0), 1e-300)  # divided out, so that no square underflows
+        norm = self.eps * (top * np.linalg.norm(mu / top[:, None], q, axis=1)) * (1 + 1e-14 * (terms + 4))
         rounding = dot_error(rows.shape[1] + 4, np.abs(corner).sum(axis=1) + spread + norm)
         return up(corner.sum(axis=1) + spread + norm + rounding, 2)
 

@@ -69,7 +69,9 @@ class Metric:
         d = left[moved] - right[moved]
         part = self.matrix[:, moved]
         error = dot_error(2 * len(moved) + 2, np.abs(part) @ np.abs(d))
-        largest = float(np.linalg.norm(up(np.abs(part @ d) + error, 2), self.p)) * (1 + 1e-13 * (len(part) + 2))
+        sizes = up(np.abs(part @ d) + error, 2)
+        top = float(sizes.max(initial=1e-300))  # divided out, so that no square underflows
+        largest = top * float(np.linalg.norm(sizes / top, self.p)) * (1 + 1e-13 * (len(part) + 2))
         return largest <= eps or self._within_exactly(part, left[moved], right[moved], eps)
 
     def _within_exactly(self, part: Array, left: Array, right: Array, eps: float) -> bool:

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import expit
 
 from likewise.activations import by_name
 from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
@@ -180,7 +181,7 @@ class Engine:
         """Return how far below the cuts the best pair is, with room for rounding."""
         if not self.score.curved:
             return max(0.0, t - (a - b)) + 1e-6
-        p = 1 / (1 + math.exp(-b)) + t
+        p = float(expit(b)) + t
         g = math.log(p / (1 - p)) if p < 1 else math.inf
         return max(0.0, g - a) * (1 + 1e-9) + 1e-6
 

@@ -46,7 +46,6 @@ class Run:
         gap: float,
         delta: float | None = None,
         listener: Listener | None = None,
-        pair: tuple[Array, Array] | None = None,
     ) -> None:
         self.problem = problem
         self.gap = gap
@@ -63,9 +62,6 @@ class Run:
         self._uppers = [math.inf] * (1 if problem.symmetric else 2)
         self._lowers = [0.0] * len(self._uppers)
         self._direction = 0
-        if pair is not None:
-            self._pair = pair
-            self.offer(*pair)
 
     def _anyone(self) -> tuple[Array, Array]:
         """Return a pair that certainly exists: the same person twice."""
