@@ -22,6 +22,7 @@ from likewise.bounds.tighten import open_neurons, tighten
 from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
+from likewise.search.polish import polish
 from likewise.search.primal import primal
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, as_logits, tangent_points, tangents
@@ -33,6 +34,7 @@ FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
 OFFER_EVERY = 8  # parts of a tree
 PRIMAL_EVERY = 50  # splits of a tree
+CLIMB_SECONDS = 0.5  # from a solver's point
 FOR_TREE = 0.6  # share of the time that a tree gets where activations are curved
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
@@ -259,6 +261,7 @@ class Engine:
             self.claim(question, answer.bound + room, trusted)
         if answer.point is not None:
             point(answer.point)
+            self.climb(model.encoding, bounds.reach, answer.point)
         self.refine(answer.point, model.encoding, bounds)
         return seen[-4:]
 
@@ -271,6 +274,14 @@ class Engine:
         exact = repaired(self.problem, where.shared, x[encoding.left.x], x[encoding.right.x])
         if exact is not None:
             self.run.offer(*exact)
+
+    def climb(self, encoding: Encoding, where: Reach, x: Array) -> None:
+        """Polish the pair that a solver's point stands for: its categories may be new, its numbers a little off."""
+        outer = replace(self.problem, network=self.network)
+        exact = repaired(outer, where.shared, x[encoding.left.x], x[encoding.right.x])
+        if exact is not None:
+            seconds = min(CLIMB_SECONDS, 0.1 * self.run.seconds_left)
+            polish(outer, self.problem.network, self.score, where, self.run, exact, seconds)
 
     def refine(self, x: Array | None, encoding: Encoding, bounds: TwinBounds) -> None:
         """Draw the ball closer, and add breakpoints where a solver's point sits on a curved activation.

@@ -29,7 +29,8 @@ class News:
 
 
 Listener = Callable[[News], None]
-SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+SAME = 1e-8  # differences below this are a solver's tolerance
 
 
 class Run:
@@ -182,6 +183,7 @@ def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) ->
     """
     left, right = (_rounded(x, domain) for x, domain in ((left, problem.left), (right, problem.right)))
     left = np.where(shared, right, left)
+    left = np.where(np.abs(left - right) < SAME, right, left)
     if problem.admits(left, right):
         return left, right
     columns = np.setdiff1d(problem.right.continuous, np.flatnonzero(shared))
