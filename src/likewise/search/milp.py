@@ -44,8 +44,6 @@ STALLED = 5  # rounds in a row that moved neither bound
 class Question:
     """One threshold: is there a pair with a gap of t? `cut` is how far below 0 the slack of the best pair is."""
 
-    problem: Problem
-    score: Score
     t: float
     cut: float
     near: list[float] = field(default_factory=list)
@@ -177,7 +175,7 @@ class Engine:
             t = max(t, self.run.delta / self.score.factor)
         t = min(t, 1.0 - 1e-9) if self.score.curved else t
         cut = math.inf if self.wary else self._deficit(t, a, b)
-        return Question(self.problem, self.score, t, cut, [*near, b])
+        return Question(t, cut, [*near, b])
 
     def _deficit(self, t: float, a: float, b: float) -> float:
         """Return how far below the cuts the best pair is, with room for rounding."""

@@ -9,7 +9,7 @@ every similar pair with its true values, so the solver's dual bound is an upper 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -162,8 +162,3 @@ def _grid(rows: Rows, name: str, z: int, v: int, box: tuple[float, float], grid:
         rows.row([eta[k], *cells], [1.0, *-np.ones(len(cells))], upper=0.0)
     rows.row([*eta, v], [*curve.lower, -1.0], upper=0.0)
     rows.row([*eta, v], [*curve.upper, -1.0], lower=0.0)
-
-
-def as_box(problem: Problem) -> Problem:
-    """Return the question that the published encoding answers: the metric relaxed to its box."""
-    return replace(problem, metric=problem.metric.boxed())
