@@ -223,15 +223,21 @@ def test_control_c_comes_out_and_the_handler_comes_back(solver):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def market_split(columns=40, rows=5):
+    """A model of which no solver finds a point on its own, and the point planted in it."""
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(0, 100, size=(rows, columns)).astype(float)
+    planted = np.arange(columns) % 2.0
+    side, zero, one = matrix @ planted, np.zeros(columns), np.ones(columns)
+    return LinearModel(one, csr_matrix(matrix), side, side, zero, one, one.astype(bool)), planted
+
+
 def test_start_is_used(solver):
-    model = knapsack()
-    good = solvers.get("highs").solve(model, Limits(2.0)).point.round()
-    worth = model.objective @ good + model.constant
+    model, planted = market_split()
     stop = Watch(progress=lambda news: news.value > -INF)
-    answer = solver.solve(model, Limits(5.0), start=good, watch=stop)
-    assert answer.status is Status.STOPPED
-    assert answer.value >= worth - 1e-6
-    assert solver.solve(model, Limits(5.0), watch=stop).value < worth - 1
+    answer = solver.solve(model, Limits(5.0), start=planted, watch=stop)
+    assert answer.value == pytest.approx(planted.sum())
+    assert solver.solve(model, Limits(0.3), watch=stop).point is None
 
 
 def test_worker_threads(solver):
