@@ -17,13 +17,15 @@ from oracle import dense_search
 from problems import Case, make
 
 from likewise import SoundnessError
+from likewise.activations import Activation
+from likewise.activations.linear import Line, hull_lines
 from likewise.bounds import Box, Differences, LayerBounds, Reach, reach, settle
 from likewise.bounds.difference import difference_lines
 from likewise.bounds.interval import affine
 from likewise.bounds.linear import Lines, activation_lines
-from likewise.search import milp, search
+from likewise.search import branch, milp, search
 from likewise.search.score import Cut, tangents
-from likewise.solvers import dual_bound
+from likewise.solvers import Dual, LinearModel, dual, narrowed
 
 JUST_BELOW = 1e-5
 # Neurons that hardly move, next to ones that do: solvers once lost real pairs of these to their tolerances.
@@ -43,8 +45,9 @@ def question(seed: int) -> tuple[Case, float]:
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> Patch:
     """Switch off what looks for pairs, and return how to plant a fault."""
-    monkeypatch.setattr(milp, "primal", lambda *_: None)
-    monkeypatch.setattr(milp, "repaired", lambda *_: None)
+    for engine in (milp, branch):
+        monkeypatch.setattr(engine, "primal", lambda *_: None)
+        monkeypatch.setattr(engine, "repaired", lambda *_: None)
     return lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
 
 
@@ -69,16 +72,26 @@ def flipped_lines(layer: object, z: Box) -> Lines:
     return replace(lines, upper_offset=-lines.upper_offset)
 
 
-def inward_dual_bound(model: object, multipliers: np.ndarray) -> float:
-    return dual_bound(model, multipliers) - 1e-4
+def inward_dual(model: object, multipliers: np.ndarray) -> Dual:
+    proof = dual(model, multipliers)
+    return replace(proof, bound=proof.bound - 1e-4)
+
+
+def inward_hull(activation: Activation, lo: np.ndarray, hi: np.ndarray) -> tuple[list[Line], list[Line]]:
+    below, above = hull_lines(activation, lo, hi)
+    return below, [(slope, offset - 1e-2) for slope, offset in above]
+
+
+def greedy(model: LinearModel, proof: Dual, floor: float) -> tuple[np.ndarray, np.ndarray]:
+    return narrowed(model, replace(proof, reduced=50 * proof.reduced), floor)
 
 
 def inward_tangents(t: float, b_lower: float, b_upper: float, points: np.ndarray) -> list[Cut]:
     return [Cut(c.slope, c.offset + 1e-4) for c in tangents(t, b_lower, b_upper, points)]
 
 
-def dropped_group(problem: object) -> Reach:
-    found = reach(problem)
+def dropped_group(problem: object, seconds: float) -> Reach:
+    found = reach(problem, seconds)
     box = found.differences
     lower, upper = box.lower.copy(), box.upper.copy()
     for group in found.flippable:
@@ -110,11 +123,15 @@ class Fault:
 
 FAULTS = {
     "a flipped sign in the difference lines": Fault(
-        ("bounds.twin.difference_lines", "bounds.encoding.difference_lines"), flipped_difference, (14, 29, 43)
+        ("bounds.twin.difference_lines", "bounds.encoding.difference_lines", "bounds.template.difference_lines"),
+        flipped_difference,
+        (14, 29, 43),
     ),
     "a flipped sign in the activation lines": Fault(("bounds.twin.activation_lines",), flipped_lines, (14, 17, 43)),
-    "dual bounds rounded inward": Fault(("solvers.session.dual_bound",), inward_dual_bound, (14, 29, 45)),
-    "tangents moved inward": Fault(("search.milp.tangents",), inward_tangents, (14, 29, 45)),
+    "dual bounds rounded inward": Fault(("solvers.session.dual",), inward_dual, (14, 29, 45)),
+    "tangents moved inward": Fault(("search.milp.tangents", "search.branch.tangents"), inward_tangents, (14, 29, 45)),
+    "hull lines moved inward": Fault(("activations.linear.hull_lines",), inward_hull, (8, 26, 48)),
+    "reduced costs taken for fifty times what they are": Fault(("bounds.template.narrowed",), greedy, (5, 8)),
     "a dropped group": Fault(("search.milp.reach",), dropped_group, (4, 70, 72)),
     "a swapped bound in an affine map": Fault(("bounds.twin.affine",), swapped_affine, (14, 29, 43)),
     "swapped sides of a difference": Fault(

@@ -431,7 +431,7 @@ def test_session_proves_emptiness_by_a_ray():
     session = Session(model)
     bound, point = session.maximise(np.array([1.0, -2.0]))
     assert bound < -1e3
-    assert bound == dual_bound(replace(model, objective=np.array([1.0, -2.0])), session.duals)
+    assert bound == dual_bound(replace(model, objective=np.array([1.0, -2.0])), session.proof.multipliers)
     assert point.shape == (2,)
     session.change_bounds([0, 1], [0.0, 0.0], [20.0, 20.0])
     bound, _ = session.maximise(np.array([1.0, -2.0]))

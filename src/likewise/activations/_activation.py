@@ -122,6 +122,14 @@ class Activation:
         lo, hi = ordered(lo, hi)
         return linear.linear_bounds(self, lo, hi)
 
+    def hull_counts(self) -> tuple[int, int]:
+        """Return how many lines `hull_lines` gives below and above."""
+        return (2, 1) if self.name == "relu" else (3, 3)
+
+    def hull_lines(self, lo: Array, hi: Array) -> tuple[list[linear.Line], list[linear.Line]]:
+        """Return several (slope, offset) lines below and above f on [lo, hi]: a hull, each line proven by itself."""
+        return linear.hull_lines(self, *ordered(lo, hi))
+
     @property
     def lipschitz(self) -> float:
         """Return a constant that no absolute difference quotient exceeds."""

@@ -33,6 +33,8 @@ STEPS = 30  # halvings: what is left is squared in the bound, so 1e-18 of a widt
 _SHAPE = {1: "convex", -1: "concave"}
 _DENORMAL = 2.0**-1074
 
+Line = tuple[Array, Array]  # slope, offset
+
 
 def linear_bounds(activation: Activation, lo: Array, hi: Array) -> tuple[Array, Array, Array, Array]:
     """Return (a_lower, c_lower, a_upper, c_upper), each of the shape of lo and hi."""
@@ -57,6 +59,21 @@ def _relu_bounds(lo: Array, hi: Array) -> tuple[Array, Array, Array, Array]:
     offset = np.maximum(up(-a_upper * lo), up(hi - down(a_upper * hi)))
     a_lower = np.where(off | (hi < -lo), 0.0, 1.0)
     return a_lower, np.zeros_like(a_lower), a_upper, np.where(on | off, 0.0, offset)
+
+
+def hull_lines(activation: Activation, lo: Array, hi: Array) -> tuple[list[Line], list[Line]]:
+    """Return lines below and above: the best single one, and those with the slopes at either end (see `_offset`)."""
+    best = linear_bounds(activation, lo, hi)
+    if activation.name == "relu":
+        # Below, 0 and z hold everywhere.
+        flat, steep = np.zeros_like(lo), np.ones_like(lo)
+        return [(flat, flat), (steep, flat)], [(best[2], best[3])]
+    ends = (lo, hi)
+    tangents = [(activation.slope(lo), lo), (activation.slope(activation.before(hi)), hi)]
+    below, above = (
+        [(slope, _offset(activation, slope, ends, side, touch)) for slope, touch in tangents] for side in (1, -1)
+    )
+    return [best[:2], *below], [best[2:], *above]
 
 
 def _best(activation: Activation, lo: Array, hi: Array, side: int) -> tuple[Array, Array]:

@@ -2,8 +2,9 @@
 
 from likewise.bounds.interval import Box
 from likewise.bounds.reach import Reach, reach
+from likewise.bounds.stack import propagated
 from likewise.bounds.support import Differences, domain_upper
-from likewise.bounds.twin import LayerBounds, TwinBounds, settle, twin_bounds
+from likewise.bounds.twin import LayerBounds, TwinBounds, entering, settle, twin_bounds
 
 __all__ = [
     "Box",
@@ -12,6 +13,8 @@ __all__ = [
     "Reach",
     "TwinBounds",
     "domain_upper",
+    "entering",
+    "propagated",
     "reach",
     "settle",
     "twin_bounds",

@@ -18,7 +18,7 @@ def slopes(layer: Layer, z: Box) -> Box:
     """Return the range of difference quotients of each neuron over its interval."""
     low, high = np.empty_like(z.lower), np.empty_like(z.upper)
     for activation, rows in layer.groups():
-        low[rows], high[rows] = activation.slopes(z.lower[rows], z.upper[rows])
+        low[..., rows], high[..., rows] = activation.slopes(z.lower[..., rows], z.upper[..., rows])
     return Box(low, high)
 
 

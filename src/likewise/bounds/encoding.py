@@ -14,6 +14,7 @@ import numpy as np
 from likewise.activations import PwlBounds, by_name, pwl_bounds
 from likewise.bounds.ball import ball_rows
 from likewise.bounds.difference import difference_lines
+from likewise.bounds.reach import Reach
 from likewise.bounds.rows import Index, Rows
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.problem import Problem
@@ -60,19 +61,25 @@ class Detail:
 
 def encode(problem: Problem, bounds: TwinBounds, detail: Detail, layers: int) -> Encoding:
     """Encode the inputs and the first `layers` layers; the next layer's z, being affine, is left to the caller."""
-    encoding = encode_inputs(problem, bounds, detail)
+    encoding = encode_inputs(problem, bounds.reach, detail)
     for index in range(layers):
         add_preactivations(encoding, problem, bounds, index)
         _add_values(encoding, problem, bounds, index, detail)
     return encoding
 
 
-def encode_inputs(problem: Problem, bounds: TwinBounds, detail: Detail) -> Encoding:
+def input_box(problem: Problem, shared: np.ndarray) -> tuple[Array, Array]:
+    """Bound the right person's columns; one that is shared is within the left person's bounds as well."""
+    low = np.where(shared, np.maximum(problem.left.lower, problem.right.lower), problem.right.lower)
+    high = np.where(shared, np.minimum(problem.left.upper, problem.right.upper), problem.right.upper)
+    return low, high
+
+
+def encode_inputs(problem: Problem, where: Reach, detail: Detail) -> Encoding:
     """Add both people: shared columns once, one-hot groups as binaries that sum to 1, the metric on the rest."""
-    rows, differences, shared = Rows(), bounds.reach.differences, bounds.reach.shared
+    rows, differences, shared = Rows(), where.differences, where.shared
     left, right = problem.left, problem.right
-    low = np.where(shared, np.maximum(left.lower, right.lower), right.lower)
-    high = np.where(shared, np.minimum(left.upper, right.upper), right.upper)
+    low, high = input_box(problem, shared)
     x_right = rows.variables(low, high)
     x_left = x_right.copy()
     x_left[~shared] = rows.variables(left.lower[~shared], left.upper[~shared])

@@ -13,7 +13,7 @@ from likewise.rounding import Array, dot_error, down, up
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """Proven bounds lower <= v <= upper of a vector of values."""
+    """Proven bounds lower <= v <= upper of a vector of values, or of a stack of vectors, one a row."""
 
     lower: Array
     upper: Array
@@ -25,12 +25,16 @@ class Box:
             raise SoundnessError("two proven bounds of the same value contradict each other")
 
     def __repr__(self) -> str:
-        return f"Box({len(self.lower)} values, widest {float((self.upper - self.lower).max(initial=0.0)):.3g})"
+        return f"Box({self.lower.size} values, widest {float((self.upper - self.lower).max(initial=0.0)):.3g})"
 
     @property
     def magnitude(self) -> Array:
         """The largest absolute value of each entry."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
+
+    def __getitem__(self, row: int) -> Box:
+        """Return one box of a stack."""
+        return Box(self.lower[row], self.upper[row])
 
     def meet(self, other: Box) -> Box:
         """Return the intersection: both bounds are proven, so the value is in it."""
@@ -44,9 +48,9 @@ class Box:
 def affine(weight: Array, bias: Array, box: Box) -> Box:
     """Bound weight v + bias over a box: each term is extreme at an end, `dot_error` pays for the rounding."""
     positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-    error = dot_error(2 * weight.shape[1] + 1, np.abs(weight) @ box.magnitude + np.abs(bias))
-    low = positive @ box.lower + negative @ box.upper + bias
-    high = positive @ box.upper + negative @ box.lower + bias
+    error = dot_error(2 * weight.shape[1] + 1, box.magnitude @ np.abs(weight).T + np.abs(bias))
+    low = box.lower @ positive.T + box.upper @ negative.T + bias
+    high = box.upper @ positive.T + box.lower @ negative.T + bias
     return Box(down(low - error), up(high + error))
 
 
@@ -54,5 +58,5 @@ def activate(layer: Layer, z: Box) -> Box:
     """Bound each neuron's activation over its own interval."""
     low, high = np.empty_like(z.lower), np.empty_like(z.upper)
     for activation, rows in layer.groups():
-        low[rows], high[rows] = activation.interval(z.lower[rows], z.upper[rows])
+        low[..., rows], high[..., rows] = activation.interval(z.lower[..., rows], z.upper[..., rows])
     return Box(low, high)

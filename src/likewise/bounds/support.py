@@ -72,41 +72,18 @@ class Differences:
 
 
 def distance_lower(metric: Metric, lower: Array, upper: Array) -> float:
-    """Bound ||A d||_p from below over a box of differences, for p = 2 and inf (0 for p = 1).
+    """Bound ||A d||_2 from below over a box of differences.
 
-    p = 2: for every unit vector u, ||A d||_2 >= u.(A d), whose minimum over the box is separable; a least-squares
-    problem finds u. p = inf: a linear program in d and s >= |A d|, its bound rebuilt from the duals.
+    For every unit vector u, ||A d||_2 >= u.(A d), whose minimum over the box is separable; a least-squares problem
+    finds u.
     """
     matrix = metric.matrix
-    if metric.p == math.inf:
-        return _largest_row_lower(matrix, lower, upper)
-    if metric.p == 1.0:
-        return 0.0
     ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
     nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
     nearest = nearest / max(float(np.abs(nearest).max(initial=0.0)), 1e-300)
     u = nearest / max(float(np.linalg.norm(nearest)), 1.0) * (1 - 1e-12)
     # With eps = 0 and no objective, the dual bound at the multipliers u is the maximum of -(u A).d over the box.
     return -float(_Slice(matrix, metric.p, 0.0, lower, upper).bound(np.zeros((1, len(lower))), u[None])[0])
-
-
-def _largest_row_lower(matrix: Array, lower: Array, upper: Array) -> float:
-    rows, columns = matrix.shape
-    side = np.full((rows, 1), 1.0)
-    both = csr_matrix(np.block([[matrix, -side], [matrix, side]]))
-    endless, nothing = np.full(rows, np.inf), np.zeros(rows)
-    most = float((np.abs(matrix) @ np.maximum(np.abs(lower), np.abs(upper))).max(initial=0.0)) * 2 + 1.0
-    objective = np.append(np.zeros(columns), -1.0)
-    model = LinearModel(
-        objective,
-        both,
-        np.concatenate([-endless, nothing]),
-        np.concatenate([nothing, endless]),
-        np.append(lower, 0.0),
-        np.append(upper, most),
-        np.zeros(columns + 1, dtype=bool),
-    )
-    return -Session(model).maximise(objective)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from likewise.rounding import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerBounds:
-    """One layer: pre-activations z of both sides and their difference dz; values v and their difference dv."""
+    """One layer: pre-activations z of both sides and their difference dz; values v and their difference dv.
+
+    Of one twin network, or of a stack of them: then each box has a row for each.
+    """
 
     left: Box
     right: Box
@@ -29,6 +32,10 @@ class LayerBounds:
     right_value: Box
     dv: Box
     slope: Box
+
+    def __getitem__(self, row: int) -> LayerBounds:
+        """Return one of a stack."""
+        return LayerBounds(*(getattr(self, f.name)[row] for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,17 +54,23 @@ class TwinBounds:
         return replace(self, layers=(*self.layers[:index], layer, *self.layers[index + 1 :]))
 
 
-def settle(layer: Layer, left: Box, right: Box, dz: Box) -> LayerBounds:
+def settle(layer: Layer, left: Box, right: Box, dz: Box, meet: Callable[[Box, Box], Box] = Box.meet) -> LayerBounds:
     """Complete a layer's bounds from those of z and dz: both sides of v, the slope range, dv.
 
-    The difference of two values is also the difference of their bounds; and dz, dv bound each other's sides.
+    The difference of two values is also the difference of their bounds. `meet` intersects two proven boxes.
     """
-    dz = dz.meet(left.minus(right))
+    dz = meet(dz, left.minus(right))
     span = Box(np.minimum(left.lower, right.lower), np.maximum(left.upper, right.upper))
     slope = slopes(layer, span)
     left_value, right_value = activate(layer, left), activate(layer, right)
-    dv = through(slope, dz).meet(left_value.minus(right_value))
+    dv = meet(through(slope, dz), left_value.minus(right_value))
     return LayerBounds(left, right, dz, left_value, right_value, dv, slope)
+
+
+def entering(layer: Layer, domain: Domain) -> Box:
+    """Bound what enters a first layer: exact over the people of a domain, but for rounding."""
+    high = np.nextafter(layer.bias + domain_upper(domain, layer.weight), np.inf)
+    return Box(np.nextafter(layer.bias - domain_upper(domain, -layer.weight), -np.inf), high)
 
 
 def twin_bounds(problem: Problem, reach: Reach) -> TwinBounds:

@@ -7,46 +7,35 @@ is bounded by the solver; below 0 it proves that no pair has a gap of t, and any
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import expit
 
 from likewise.activations import by_name
 from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
 from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode, pieces
+from likewise.bounds.template import Template
 from likewise.bounds.tighten import open_neurons, tighten
 from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
+from likewise.search.branch import TANGENTS, Relaxed, branch
 from likewise.search.polish import polish
 from likewise.search.primal import primal
+from likewise.search.question import Question, ask
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, as_logits, tangent_points, tangents
-from likewise.search.tree import Bounded, Part, Tree
 from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch, solver_room
 
-TANGENTS = 24
+FOR_REACH = 0.1  # share of the time to find out which categories can change
+MOST_REACH = 10.0  # seconds of it
 FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
-OFFER_EVERY = 8  # parts of a tree
-PRIMAL_EVERY = 50  # splits of a tree
 CLIMB_SECONDS = 0.5  # from a solver's point
-FOR_TREE = 0.6  # share of the time that a tree gets where activations are curved
 PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """One threshold: is there a pair with a gap of t? `cut` is how far below 0 the slack of the best pair is."""
-
-    t: float
-    cut: float
-    near: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +51,7 @@ def search_milp(problem: Problem, run: Run, solver: Solver, threads: int) -> Non
     """Close the gap of one direction as far as time allows; everything found goes through `run`."""
     logits, score = as_logits(problem.network)
     inner = replace(problem, network=logits)
-    where = reach(inner)
+    where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
     bounds = twin_bounds(inner, where)
     prove_from_bounds(run, score, bounds)
     if run.done:
@@ -99,10 +88,9 @@ class Engine:
         for index in range(1, len(bounds.layers)):
             if not open_neurons(bounds.layers[index - 1]).any():
                 continue
-            encoding = encode(self.problem, bounds, replace(self.detail, ball=1e-4), index)
-            add_preactivations(encoding, self.problem, bounds, index)
-            session = Session(encoding.rows.model())
-            bounds = tighten(self.problem, bounds, encoding, session, deadline, first=index)
+            template = Template(self.problem, bounds.reach, 1e-4, index)
+            session = Session(template.model(self.problem, bounds))
+            bounds = tighten(self.problem, bounds, template, session, deadline, first=index)
             self.run.tick()
         return bounds
 
@@ -112,8 +100,8 @@ class Engine:
         stalled = 0
         outer = replace(self.problem, network=self.network)
         seconds = self.run.seconds_left
-        # A grid gets a solver most of the way on curved activations; to get to the end, intervals must shrink.
-        keep = 0.0 if is_piecewise_linear(self.problem.network) else FOR_TREE * seconds
+        # A solver needs a grid where activations are curved; a tree only has to shrink their intervals.
+        curved = not is_piecewise_linear(self.problem.network)
         while not self.run.done and stalled < STALLED:
             before = (self.run.lower, self.run.upper)
             question = self.question(near)
@@ -125,10 +113,10 @@ class Engine:
                 question = self.question(near)
             if self.run.done:
                 return
-            if self.wary or self.run.seconds_left < keep:
+            if self.wary or curved:
                 self.branch(tight)
                 return
-            near = self.ask(question, tight, self.run.seconds_left - keep)
+            near = self.ask(question, tight, self.run.seconds_left)
             moved = self.run.lower - before[0] + before[1] - self.run.upper
             stalled = 0 if moved > 1e-3 * self.run.gap else stalled + 1
         if stalled:
@@ -136,54 +124,13 @@ class Engine:
             self.branch(bounds)
 
     def branch(self, bounds: TwinBounds) -> None:
-        """Close the gap by a tree of linear programs: for curved activations, and when the solver is not to be trusted.
-
-        `bounds` were tightened under an earlier question; a pair at a later, higher threshold satisfies its cut too.
-        Slacks only fall as the threshold rises, so parts bounded at an earlier one keep their bounds.
-        """
-        self.detail = replace(self.detail, cells=6, grid={})
-        self.wary = True  # no cut: an empty part is proven by its own bound
-        question = self.question([])
-        count = itertools.count()
-
-        def bound(part: Part) -> Bounded:
-            model = self.model(question, part.bounds, part.problem)
-            slack, point = Session(model.linear).maximise(model.linear.objective)
-            if next(count) % OFFER_EVERY == 0:
-                self.offer(model.encoding, bounds.reach, point)
-            return Bounded(slack, part, point, model.encoding)
-
-        tree = Tree(bound, Part(self.problem, bounds))
-        outer = replace(self.problem, network=self.network)
-        for splits in itertools.count():
-            self.claim(question, tree.slack, None)
-            if self.run.done or not tree.split():
-                return
-            self.run.tick(self.run.nodes + 1)
-            if splits % PRIMAL_EVERY == 0:
-                primal(outer, self.problem.network, self.score, bounds.reach, self.run, 0.01 * self.run.seconds_left)
-            if self.better(question):
-                question = self.question(question.near[-3:])
+        """Close the gap by a tree: for curved activations, and when the solver is not to be trusted."""
+        branch(self.problem, self.network, self.score, self.run, bounds)
 
     def question(self, near: list[float]) -> Question:
-        """Put the threshold nine tenths of the wanted gap above the best pair (less if delta decides before)."""
-        left, right = self.run.pair()
-        entering = self.problem.network(np.stack([left, right]))
-        a, b = float(entering[0]), float(entering[1])
-        t = (self.run.lower + 0.9 * self.run.gap) / self.score.factor
-        if self.run.delta is not None and self.run.lower <= self.run.delta:
-            t = max(t, self.run.delta / self.score.factor)
-        t = min(t, 1.0 - 1e-9) if self.score.curved else t
-        cut = math.inf if self.wary else self._deficit(t, a, b)
-        return Question(t, cut, [*near, b])
-
-    def _deficit(self, t: float, a: float, b: float) -> float:
-        """Return how far below the cuts the best pair is, with room for rounding."""
-        if not self.score.curved:
-            return max(0.0, t - (a - b)) + 1e-6
-        p = float(expit(b)) + t
-        g = math.log(p / (1 - p)) if p < 1 else math.inf
-        return max(0.0, g - a) * (1 + 1e-9) + 1e-6
+        """Ask for a little more than the best pair; without a cut if the solver was seen to lose it."""
+        question = ask(self.run, self.score, self.problem.network, near)
+        return replace(question, cut=math.inf) if self.wary else question
 
     def model(self, question: Question, bounds: TwinBounds, part: Problem | None = None) -> Model:
         """Encode the question, of a part of the problem if one is given: slack <= a - tangent(b) for every tangent."""
@@ -216,13 +163,13 @@ class Engine:
         deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
         size = openness(bounds)
         for _ in range(PASSES):
-            model = self.model(question, bounds)
-            session = Session(model.linear)
-            slack, _ = session.maximise(model.linear.objective)
+            relaxed = Relaxed(self.problem, bounds, self.score, question)
+            session = Session(relaxed.template.model(self.problem, bounds))
+            slack, _ = session.maximise(relaxed.objective)
             self.claim(question, slack, None)
             if self.run.done or time.monotonic() > deadline:
                 break
-            bounds = tighten(self.problem, bounds, model.encoding, session, deadline)
+            bounds = tighten(self.problem, bounds, relaxed.template, session, deadline)
             before, size = size, openness(bounds)
             if size > 0.9 * before:
                 break

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix, hstack, vstack
 from scipy.special import logit
 
 from likewise.activations import by_name
-from likewise.bounds import Reach, TwinBounds
+from likewise.bounds import Reach
 from likewise.bounds.encoding import Detail, Encoding, encode_inputs
 from likewise.network import Layer, Network
 from likewise.problem import Problem
@@ -86,7 +86,7 @@ def _inputs(problem: Problem, reach: Reach, pair: Pair) -> Encoding:
     """Encode both people with the categories of the pair."""
     left, right = pair
     narrow = replace(problem, left=problem.left.sharing(left), right=problem.right.sharing(right))
-    return encode_inputs(narrow, TwinBounds(reach, ()), Detail(ball=1e-7))
+    return encode_inputs(narrow, reach, Detail(ball=1e-7))
 
 
 def _affine(network: Network, person: Array, shift: list[Array]) -> Affine:
@@ -155,7 +155,7 @@ def _best_of_cell(
     )
     session = Session(model)
     _, x = session.maximise(objective)
-    stopped = _stopped(session.duals[len(base.row_lower) :], network)
+    stopped = _stopped(session.proof.multipliers[len(base.row_lower) :], network)
     return (x[inputs.left.x], x[inputs.right.x]), stopped
 
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likewise.activations import by_name
-from likewise.bounds import Box, LayerBounds, TwinBounds, settle
-from likewise.bounds.encoding import NOTHING, Encoding
+from likewise.bounds import Box, TwinBounds, entering
+from likewise.bounds.template import Template
 from likewise.domain import Domain
 from likewise.network import Network
 from likewise.problem import Problem
-from likewise.rounding import Array, down, up
+from likewise.rounding import Array
 
 INSIDE = 0.1  # a split keeps at least this share of an interval on either side
 
@@ -35,13 +35,27 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """A part that was just cut off: its problem, and per layer its boxes of z_left, z_right and dz."""
+
+    problem: Problem
+    zs: list[tuple[Box, Box, Box]]
+
+    @classmethod
+    def of(cls, part: Part) -> Half:
+        """Return a whole part, to be bounded anew."""
+        return cls(part.problem, [(b.left, b.right, b.dz) for b in part.bounds.layers])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A part with its proven slack, the linear program's point and the encoding it refers to."""
+    """A part with its proven slack, the linear program's point and the template and basis it refers to."""
 
     slack: float
     part: Part
     point: Array
-    encoding: Encoding
+    template: Template
+    basis: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +63,60 @@ class Split:
     """Where to split, and how much of the relaxation's error is found there, in logits."""
 
     weight: float
-    parts: Callable[[], list[Part]]
+    halves: Callable[[], list[Half]]
 
 
-Bounder = Callable[[Part], Bounded]
+Bounder = Callable[[list[tuple[Half, Bounded | None]]], list[Bounded]]
 
 
 class Tree:
-    """The open parts, the widest slack first."""
+    """The open parts, the widest slack first. `bound` takes halves with what they were cut from, many at once.
+
+    It returns those that may hold a pair; a half that it leaves out is proven to hold none.
+    """
 
     def __init__(self, bound: Bounder, whole: Part) -> None:
         self._bound = bound
         self._count = itertools.count()
         self._heap: list[tuple[float, int, Bounded]] = []
+        self._stuck: list[Bounded] = []
         self._influence = influence(whole.problem.network)
-        self._push(bound(whole))
+        self._push(bound([(Half.of(whole), None)]))
 
     @property
     def slack(self) -> float:
         """The largest slack over the open parts; below 0 nothing is open."""
-        return -self._heap[0][0] if self._heap else -1.0
+        return max([-self._heap[0][0] if self._heap else -1.0, *(bounded.slack for bounded in self._stuck)])
 
-    def split(self) -> bool:
-        """Split the widest part and bound its halves; False if there is nothing left to split."""
-        if not self._heap:
-            return False
-        _, _, widest = heapq.heappop(self._heap)
-        split = best_split(widest, self._influence)
-        if split.weight <= 0.0:
-            self._push(widest)
-            return False
-        for part in split.parts():
-            bounded = self._bound(part)
-            self._push(replace(bounded, slack=min(bounded.slack, widest.slack)))
-        return True
+    @property
+    def size(self) -> int:
+        """How many parts are open."""
+        return len(self._heap) + len(self._stuck)
 
-    def _push(self, bounded: Bounded) -> None:
+    def split(self, most: int, template: Template) -> bool:
+        """Split the widest parts, `most` at a time, and bound their halves; False if none is left to split."""
+        halves: list[tuple[Half, Bounded | None]] = []
+        self._push([bounded for bounded in self._stuck if bounded.template is not template])
+        self._stuck = [bounded for bounded in self._stuck if bounded.template is template]
+        for _ in range(min(most, len(self._heap))):
+            _, _, widest = heapq.heappop(self._heap)
+            if widest.template is not template:
+                halves.append((Half.of(widest.part), widest))  # bounded at an earlier threshold: ask again first
+                continue
+            split = best_split(widest, self._influence)
+            if split.weight <= 0.0:
+                self._stuck.append(widest)
+            else:
+                halves += [(half, widest) for half in split.halves()]
+        if halves:
+            self._push(self._bound(halves))
+        return bool(halves)
+
+    def _push(self, parts: list[Bounded]) -> None:
         """Keep a part open unless its slack is proven below 0: then none of its pairs reaches the threshold."""
-        if bounded.slack >= 0.0:
-            heapq.heappush(self._heap, (-bounded.slack, next(self._count), bounded))
+        for bounded in parts:
+            if bounded.slack >= 0.0:
+                heapq.heappush(self._heap, (-bounded.slack, next(self._count), bounded))
 
 
 def influence(network: Network) -> list[Array]:
@@ -106,12 +135,12 @@ def best_split(bounded: Bounded, reach: list[Array]) -> Split:
 
 
 def _group_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
-    problem, encoding = bounded.part.problem, bounded.encoding
+    problem, template = bounded.part.problem, bounded.template
     first = problem.network.layers[0].weight
     effect = (reach[0] if len(problem.network.layers) > 1 else np.ones(1)) @ np.abs(first)
     splits = []
     for group in problem.right.groups:
-        for side, x in (("left", encoding.left.x[group]), ("right", encoding.right.x[group])):
+        for side, x in (("left", template.left.x[group]), ("right", template.right.x[group])):
             values = bounded.point[x]
             missing = 1.0 - float(values.max())
             if missing > 1e-7:
@@ -121,8 +150,8 @@ def _group_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
     return splits
 
 
-def _by_category(part: Part, group: slice, category: int, side: str, shared: bool) -> Callable[[], list[Part]]:
-    def parts() -> list[Part]:
+def _by_category(part: Part, group: slice, category: int, side: str, shared: bool) -> Callable[[], list[Half]]:
+    def cut() -> list[Half]:
         size = group.stop - group.start
         chosen = np.arange(size) == category
         halves = []
@@ -131,10 +160,24 @@ def _by_category(part: Part, group: slice, category: int, side: str, shared: boo
             for name in ("left", "right") if shared else (side,):
                 domains[name] = domains[name].only(group, allowed)
             if all(_inhabited(domain, group) for domain in domains.values()):
-                halves.append(Part(replace(part.problem, left=domains["left"], right=domains["right"]), part.bounds))
-        return halves
+                halves.append(_fewer_people(part, replace(part.problem, left=domains["left"], right=domains["right"])))
+        return [half for half in halves if half is not None]
 
-    return parts
+    return cut
+
+
+def _fewer_people(part: Part, problem: Problem) -> Half | None:
+    """Return the half with fewer people, what enters the first layer bounded anew; None if nothing can enter it."""
+    left, right, dz = (part.bounds.layers[0].left, part.bounds.layers[0].right, part.bounds.layers[0].dz)
+    first = problem.network.layers[0]
+    boxes = []
+    for known, domain in ((left, problem.left), (right, problem.right)):
+        new = entering(first, domain)
+        low, high = np.maximum(known.lower, new.lower), np.minimum(known.upper, new.upper)
+        if not (low <= high).all():
+            return None
+        boxes.append(Box(low, high))
+    return Half(problem, [(boxes[0], boxes[1], dz), *Half.of(part).zs[1:]])
 
 
 def _inhabited(domain: Domain, group: slice) -> bool:
@@ -142,13 +185,12 @@ def _inhabited(domain: Domain, group: slice) -> bool:
 
 
 def _neuron_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
-    encoding, part = bounded.encoding, bounded.part
+    template, part = bounded.template, bounded.part
     splits = []
     for index, b in enumerate(part.bounds.layers[:-1]):
         layer = part.problem.network.layers[index]
-        for name, side, box in (("left", encoding.left, b.left), ("right", encoding.right, b.right)):
-            z = bounded.point[side.z[index]] / side.scale[index]
-            v = np.where(side.v[index] == NOTHING, 0.0, bounded.point[side.v[index]] / side.scale[index])
+        for name, side, box in (("left", template.left, b.left), ("right", template.right, b.right)):
+            z, v = bounded.point[side.z[index]], bounded.point[side.v[index]]
             off = np.abs(v - layer.activate(np.clip(z, box.lower, box.upper))) * reach[index]
             j = int(off.argmax())
             if off[j] > 1e-12 and box.upper[j] - box.lower[j] > 1e-9:
@@ -156,15 +198,14 @@ def _neuron_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
     return splits
 
 
-def _by_interval(part: Part, index: int, j: int, side: str, z: float) -> Callable[[], list[Part]]:
-    def parts() -> list[Part]:
+def _by_interval(part: Part, index: int, j: int, side: str, z: float) -> Callable[[], list[Half]]:
+    def cut() -> list[Half]:
         b = part.bounds.layers[index]
         box = b.left if side == "left" else b.right
         at = _place(part.problem.network, index, j, float(box.lower[j]), float(box.upper[j]), z)
-        halves = (_narrowed(part, b, index, j, side, at, is_below) for is_below in (True, False))
-        return [half for half in halves if half is not None]
+        return [_narrowed(part, index, j, side, at, is_below) for is_below in (True, False)]
 
-    return parts
+    return cut
 
 
 def _place(network: Network, index: int, j: int, low: float, high: float, z: float) -> float:
@@ -175,22 +216,15 @@ def _place(network: Network, index: int, j: int, low: float, high: float, z: flo
     return float(np.clip(z, low + INSIDE * (high - low), high - INSIDE * (high - low)))
 
 
-def _narrowed(part: Part, b: LayerBounds, index: int, j: int, side: str, at: float, is_below: bool) -> Part | None:
-    """Return the half with z <= at or z >= at, or None if the other side's bounds leave no pair in it.
-
-    z_left = z_right + dz carries a limit of one side over to the other, rounded outward.
-    """
-    boxes = {name: (box.lower.copy(), box.upper.copy()) for name, box in (("left", b.left), ("right", b.right))}
-    other = "right" if side == "left" else "left"
-    shift = (b.dz.lower[j], b.dz.upper[j]) if other == "left" else (-b.dz.upper[j], -b.dz.lower[j])
+def _narrowed(part: Part, index: int, j: int, side: str, at: float, is_below: bool) -> Half:
+    """Return the half with z <= at or z >= at."""
+    zs = Half.of(part).zs
+    left, right, dz = zs[index]
+    box = left if side == "left" else right
+    low, high = box.lower.copy(), box.upper.copy()
     if is_below:
-        boxes[side][1][j] = min(boxes[side][1][j], at)
-        boxes[other][1][j] = min(boxes[other][1][j], float(up(at + shift[1])))
+        high[j] = at
     else:
-        boxes[side][0][j] = max(boxes[side][0][j], at)
-        boxes[other][0][j] = max(boxes[other][0][j], float(down(at + shift[0])))
-    if any(lower[j] > upper[j] for lower, upper in boxes.values()):
-        return None
-    layer = part.problem.network.layers[index]
-    settled = settle(layer, Box(*boxes["left"]), Box(*boxes["right"]), b.dz)
-    return Part(part.problem, part.bounds.with_layer(index, settled))
+        low[j] = at
+    zs[index] = (Box(low, high), right, dz) if side == "left" else (left, Box(low, high), dz)
+    return Half(part.problem, zs)

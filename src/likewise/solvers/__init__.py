@@ -7,12 +7,13 @@ from importlib import import_module
 
 from likewise.errors import InputError, MissingExtra
 from likewise.solvers._model import Answer, Limits, LinearModel, Progress, Solver, Status, Watch
-from likewise.solvers.safe import dual_bound
+from likewise.solvers.safe import Dual, dual, dual_bound, narrowed, narrowed_rows
 from likewise.solvers.session import Session, solver_room
 
 __all__ = [
     "NAMES",
     "Answer",
+    "Dual",
     "Limits",
     "LinearModel",
     "Progress",
@@ -20,8 +21,11 @@ __all__ = [
     "Solver",
     "Status",
     "Watch",
+    "dual",
     "dual_bound",
     "get",
+    "narrowed",
+    "narrowed_rows",
     "solver_room",
 ]
 

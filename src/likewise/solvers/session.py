@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import final
 
@@ -12,10 +13,11 @@ from numpy.typing import ArrayLike
 from likewise.solvers._model import Array, LinearModel
 from likewise.solvers._relay import TOLERANCE
 from likewise.solvers.highs import load, set_options
-from likewise.solvers.safe import dual_bound
+from likewise.solvers.safe import Dual, dual
 
-# A new objective leaves the last basis primal feasible, so the primal simplex goes on from there. Scaling costs a
-# third of the time; where the primal simplex fails without it, the dual simplex with it starts afresh.
+# A new objective leaves the last basis primal feasible, so the primal simplex goes on from there; new bounds leave it
+# dual feasible, which is a case for the dual simplex. Scaling costs a third of the time; where the primal simplex fails
+# without it, the dual simplex with it starts afresh.
 _WARM = {"simplex_strategy": 4, "simplex_scale_strategy": 0}
 _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
 
@@ -24,39 +26,63 @@ _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
 class Session:
     """Maximise linear functions over the continuous relaxation of a model, each from the basis of the last.
 
-    The model's own objective and constant are ignored. `duals` are the last objective's row multipliers.
+    The model's own objective and constant are ignored. `proof` is that of the last objective's bound. `basis`, that of
+    a model with as many rows and columns, is where to start.
     """
 
-    def __init__(self, model: LinearModel) -> None:
+    def __init__(self, model: LinearModel, basis: object = None) -> None:
         columns = model.objective.size
         self._model = replace(model, objective=np.zeros(columns), constant=0.0)
         self._columns = np.arange(columns, dtype=np.int32)
         self._free = np.zeros(model.row_lower.size)
-        self.duals = self._free
+        self.proof = Dual(math.inf, self._free, np.zeros(columns), np.zeros(columns))
         self._engine = load(self._model, integers=False)
         # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
         set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
+        self._method, self._moved = _WARM, False
+        if basis is not None:
+            self._engine.setBasis(basis)
+            self._moved = True
+
+    @property
+    def columns(self) -> int:
+        """How many variables the model has."""
+        return int(self._columns.size)
+
+    @property
+    def basis(self) -> object:
+        """The basis of the last objective, for a session over a model of the same shape."""
+        return self._engine.getBasis()
 
     def maximise(self, objective: Array) -> tuple[float, Array]:
         """Return a proven upper bound on objective.x, and the point the LP found (a hint, feasible to 1e-9).
 
         The bound is rebuilt from the duals with outward rounding, so it holds whatever HiGHS did; if HiGHS failed, it
         is the maximum over the variables' bounds alone, and if it called the polyhedron empty, what its ray proves.
+        `proof` keeps how it came about.
         """
         model = replace(self._model, objective=np.asarray(objective, dtype=np.float64))
         self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
-        if self._optimal() or self._again():
+        self._use(_COLD if self._moved else _WARM)
+        self._moved = False
+        optimal = self._optimal()
+        if not optimal:
+            self.proof = self._without_optimum(model)
+            if self.proof.bound < model.objective @ model.lower:  # below the least value there is: proven empty
+                return self.proof.bound, (model.lower + model.upper) / 2
+            optimal = self._again()
+        if optimal:
             solution = self._engine.getSolution()
-            self.duals = np.array(solution.row_dual)
-            return dual_bound(model, self.duals), np.array(solution.col_value)
-        bound, self.duals = self._without_optimum(model)
-        return bound, (model.lower + model.upper) / 2
+            self.proof = dual(model, np.array(solution.row_dual))
+            return self.proof.bound, np.array(solution.col_value)
+        self.proof = self._without_optimum(model)
+        return self.proof.bound, (model.lower + model.upper) / 2
 
-    def _without_optimum(self, model: LinearModel) -> tuple[float, Array]:
+    def _without_optimum(self, model: LinearModel) -> Dual:
         """Return the best bound at hand when there is no optimum: of no multipliers, or along a dual ray.
 
         If the polyhedron is empty, multiples of a ray that shows it (Farkas) push the bound below anything. Whether it
-        does is not taken on trust: every candidate is only a choice of multipliers for `dual_bound`.
+        does is not taken on trust: every candidate is only a choice of multipliers for `dual`.
         """
         candidates = [self._free]
         if self._engine.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
@@ -64,9 +90,12 @@ class Session:
             if has_ray and np.isfinite(ray).all() and np.any(ray):
                 unit = np.array(ray) / np.abs(ray).max()
                 candidates += [sign * 10.0**power * unit for sign in (-1, 1) for power in (3, 6, 9, 11)]
-        bounds = [dual_bound(model, y) for y in candidates]
-        best = int(np.argmin(bounds))
-        return bounds[best], candidates[best]
+        return min((dual(model, y) for y in candidates), key=lambda proof: proof.bound)
+
+    def _use(self, method: dict[str, int]) -> None:
+        if method is not self._method:
+            set_options(self._engine, **method)
+            self._method = method
 
     def _optimal(self) -> bool:
         self._engine.run()
@@ -75,13 +104,12 @@ class Session:
     def _again(self) -> bool:
         """Solve from scratch by the other method: a basis that failed is not worth going on from."""
         self._engine.clearSolver()
-        set_options(self._engine, **_COLD)
-        optimal = self._optimal()
-        set_options(self._engine, **_WARM)
-        return optimal
+        self._use(_COLD)
+        return self._optimal()
 
     def change_bounds(self, columns: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> None:
         """Replace the bounds of some variables."""
+        self._moved = True
         where = np.asarray(columns, dtype=np.int32)
         new_lower, new_upper = self._model.lower.copy(), self._model.upper.copy()
         new_lower[where], new_upper[where] = lower, upper
@@ -101,4 +129,4 @@ def solver_room(model: LinearModel) -> float:
     session = Session(model)
     session.maximise(model.objective)
     ranges = (model.upper - model.lower)[model.objective == 0.0]
-    return 10 * TOLERANCE * float(1.0 + np.abs(session.duals).sum() + ranges.sum())
+    return 10 * TOLERANCE * float(1.0 + np.abs(session.proof.multipliers).sum() + ranges.sum())

@@ -1,0 +1,68 @@
+"""Stack: carry the bounds of many parts of a tree through the network at once, by intervals.
+
+Arrays have a row for each part. Python's cost is per call and not per number, so twenty parts cost as much as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.bounds.interval import Box, affine
+from likewise.bounds.twin import LayerBounds, settle
+from likewise.network import Layer, Network
+from likewise.rounding import down, up
+
+Zs = Sequence[tuple[Box, Box, Box]]  # per layer: z of the left, z of the right, dz
+
+
+def stacked(boxes: Sequence[Box]) -> Box:
+    """Return one stack of single boxes."""
+    return Box(np.stack([box.lower for box in boxes]), np.stack([box.upper for box in boxes]))
+
+
+def propagated(network: Network, parts: Sequence[Zs]) -> tuple[list[LayerBounds], NDArray[np.bool_]]:
+    """Complete the bounds of many parts from their boxes of z and dz, and say which parts may hold a pair at all.
+
+    Layer by layer: the sides limit dz and, since z_left = z_right + dz, each other; values of one layer limit the z
+    of the next. Everything is rounded outward, so boxes of one neuron that have nothing in common prove that a part is
+    empty.
+    """
+    alive = np.ones(len(parts), dtype=bool)
+
+    def meet(one: Box, other: Box) -> Box:
+        # A part for which the intersection is empty is marked, and goes on with any box.
+        low, high = np.maximum(one.lower, other.lower), np.minimum(one.upper, other.upper)
+        np.logical_and(alive, (low <= high).all(axis=-1), out=alive)
+        return Box(np.minimum(low, high), high)
+
+    done: list[LayerBounds] = []
+    for index, layer in enumerate(network.layers):
+        left, right, dz = (stacked([part[index][k] for part in parts]) for k in range(3))
+        if done:
+            before = done[-1]
+            left = meet(left, affine(layer.weight, layer.bias, before.left_value))
+            right = meet(right, affine(layer.weight, layer.bias, before.right_value))
+            dz = meet(dz, affine(layer.weight, np.zeros(len(layer.bias)), before.dv))
+        dz = meet(dz, left.minus(right))
+        left = meet(left, Box(down(right.lower + dz.lower), up(right.upper + dz.upper)))
+        right = meet(right, Box(down(left.lower - dz.upper), up(left.upper - dz.lower)))
+        left, right = _alike(layer, left), _alike(layer, right)
+        done.append(settle(layer, left, right, dz, meet))
+    return done, alive
+
+
+def _alike(layer: Layer, z: Box) -> Box:
+    """Let neurons with the same weights and bias share their bounds: what enters them is the same number."""
+    rows = np.column_stack([layer.weight, layer.bias])
+    _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(rows):
+        return z
+    low, high = z.lower.copy(), z.upper.copy()
+    for k in range(len(first)):
+        same = np.flatnonzero(group == k)
+        low[..., same] = low[..., same].max(axis=-1, keepdims=True)
+        high[..., same] = np.maximum(high[..., same].min(axis=-1, keepdims=True), low[..., same])
+    return Box(low, high)

@@ -1,0 +1,232 @@
+"""Template: the linear relaxation of both networks with one fixed pattern, filled in anew for every part of a tree.
+
+Which variable stands in which row never changes; bounds, slopes and offsets do, and they are written with a few array
+operations. Every true pair within the bounds, with the values its neurons take, is a point of the model, in real
+arithmetic: weights enter as they are, and every line of `hull_lines` and `difference_lines` is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from likewise.activations import Activation
+from likewise.bounds.difference import difference_lines
+from likewise.bounds.encoding import Detail, Side, encode_inputs, input_box
+from likewise.bounds.interval import Box
+from likewise.bounds.reach import Reach
+from likewise.bounds.rows import Index
+from likewise.bounds.twin import LayerBounds, TwinBounds
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.solvers import Dual, LinearModel, narrowed, narrowed_rows
+
+Lines = tuple[Array, Array, Array]  # slopes, lower and upper sides of the rows v - slope z and dv - slope dz
+
+
+@dataclass(slots=True, eq=False)
+class _Slots:
+    """Where the numbers of one layer go: its rows, and the places of its slopes in the matrix."""
+
+    rows: Index
+    slopes: Index
+
+
+@dataclass(slots=True, eq=False)
+class _Pattern:
+    """Entries collected so far: (row, column, value)."""
+
+    rows: list[Index] = field(default_factory=list)
+    columns: list[Index] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    height: int = 0
+    size: int = 0
+
+    def add(self, height: int, *terms: tuple[Index, Array | float]) -> Index:
+        """Add `height` rows, each the sum of the terms: columns (height,) or (height, k) with their values."""
+        rows = self.height + np.arange(height)
+        for columns, values in terms:
+            wide = np.asarray(columns).reshape(height, -1)
+            self.rows.append(np.repeat(rows, wide.shape[1]))
+            self.columns.append(wide.ravel())
+            self.values.append(np.broadcast_to(np.asarray(values, dtype=np.float64), wide.shape).ravel())
+            self.size += wide.size
+        self.height += height
+        return rows
+
+
+class Template:
+    """The relaxed model of a problem's first `depth` layers and of what enters the next one."""
+
+    def __init__(self, problem: Problem, where: Reach, ball: float, depth: int) -> None:
+        self._reach, self._depth = where, depth
+        self._groups = [list(layer.groups()) for layer in problem.network.layers[:depth]]
+        inputs = encode_inputs(problem, where, Detail(ball=ball))
+        base = inputs.rows.model()
+        self.left, self.right = Side(inputs.left.x), Side(inputs.right.x)
+        self.columns = len(base.lower)
+        self._lower, self._upper = [base.lower], [base.upper]
+        self._pattern = _Pattern()
+        self._sides: list[tuple[Array, Array]] = [(base.row_lower, base.row_upper)]
+        coo = base.matrix.tocoo()
+        self._pattern.rows.append(coo.row.astype(np.int64))
+        self._pattern.columns.append(coo.col.astype(np.int64))
+        self._pattern.values.append(coo.data)
+        self._pattern.height, self._pattern.size = base.matrix.shape[0], coo.nnz
+        self._slots: list[_Slots] = []
+        self._dz: list[Index] = []
+        for index in range(depth + 1):
+            self._add_layer(problem, index)
+        self._compiled: tuple[csr_matrix, Index] | None = None
+
+    def variables(self, lower: Array, upper: Array) -> Index:
+        """Add variables and return their columns; those of people and neurons get new bounds with every part."""
+        first = self.columns
+        self.columns += len(lower)
+        self._lower.append(lower)
+        self._upper.append(upper)
+        return np.arange(first, self.columns)
+
+    def rows(self, lower: Array, upper: Array, *terms: tuple[Index, Array | float]) -> Index:
+        """Add rows with fixed coefficients and sides."""
+        self._sides.append((lower, upper))
+        return self._pattern.add(len(lower), *terms)
+
+    def _add_layer(self, problem: Problem, index: int) -> None:
+        layer = problem.network.layers[index]
+        count, nothing = len(layer.bias), np.zeros(len(layer.bias))
+        for side in (self.left, self.right):
+            before = side.x if index == 0 else side.v[index - 1]
+            z = self.variables(nothing, nothing)
+            self.rows(-layer.bias, -layer.bias, (np.tile(before, (count, 1)), layer.weight), (z, -1.0))
+            side.z.append(z)
+            side.scale.append(np.ones(count))
+            if index < self._depth:
+                side.v.append(self.variables(nothing, nothing))
+        endless = np.full(count, np.inf)
+        zl, zr = self.left.z[index], self.right.z[index]
+        self._dz.append(self.rows(-endless, endless, (zl, 1.0), (zr, -1.0)))
+        if index < self._depth:
+            self._slots.append(self._add_lines(index))
+
+    def _add_lines(self, index: int) -> _Slots:
+        """Add the rows v - slope z of both sides and dv - slope dz, their slopes and sides still open."""
+        rows, slopes = [], []
+
+        def add(v: Index, z: Index, *more: tuple[Index, float]) -> None:
+            endless = np.full(len(v), np.inf)
+            self._sides.append((-endless, endless))
+            terms: list[tuple[Index, Array | float]] = [(v, 1.0), *more]
+            at = self._pattern.size + sum(len(c) for c, _ in terms)
+            rows.append(self._pattern.add(len(v), *terms, (z, 0.0)))
+            slopes.append(at + np.arange(len(z)))
+
+        for side in (self.left, self.right):
+            for activation, neurons in self._groups[index]:
+                for _ in range(sum(activation.hull_counts())):
+                    add(side.v[index][neurons], side.z[index][neurons])
+        vl, vr, zl, zr = self.left.v[index], self.right.v[index], self.left.z[index], self.right.z[index]
+        for _ in range(2):  # below, above: dv - slope z_left + slope z_right
+            at = self._pattern.size + 2 * len(vl)
+            endless = np.full(len(vl), np.inf)
+            self._sides.append((-endless, endless))
+            rows.append(self._pattern.add(len(vl), (vl, 1.0), (vr, -1.0), (zl, 0.0), (zr, 0.0)))
+            slopes += [at + np.arange(len(zl)), at + len(zl) + np.arange(len(zl))]
+        rows.append(self.rows(-np.full(len(vl), np.inf), np.full(len(vl), np.inf), (vl, 1.0), (vr, -1.0)))
+        return _Slots(np.concatenate(rows), np.concatenate(slopes))
+
+    def _compile(self) -> tuple[csr_matrix, Index]:
+        """Return the matrix with its values so far, and where each entry went."""
+        if self._compiled is None:
+            pattern = self._pattern
+            rows, columns = np.concatenate(pattern.rows), np.concatenate(pattern.columns)
+            order = np.lexsort((columns, rows))
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order))
+            starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=pattern.height))])
+            values = np.concatenate(pattern.values)[order]
+            shape = (pattern.height, self.columns)
+            self._compiled = (csr_matrix((values, columns[order], starts), shape=shape), place)
+        return self._compiled
+
+    def lines(self, layers: Sequence[LayerBounds]) -> list[Lines]:
+        """Return the lines of every layer, of one part or of a stack of them."""
+        return [_lines(groups, b) for groups, b in zip(self._groups, layers, strict=False)]
+
+    def model(self, problem: Problem, bounds: TwinBounds) -> LinearModel:
+        """Return the model of one part, without an objective."""
+        return self.fill(problem, bounds, self.lines(bounds.layers), np.zeros(self.columns))
+
+    def fill(self, problem: Problem, bounds: TwinBounds, lines: Sequence[Lines], objective: Array) -> LinearModel:
+        """Return the model of the pairs of a part: people of `problem`'s domains, neurons within `bounds`."""
+        pattern, place = self._compile()
+        data = pattern.data.copy()
+        lower, upper = np.concatenate(self._lower), np.concatenate(self._upper)
+        row_lower = np.concatenate([low for low, _ in self._sides])
+        row_upper = np.concatenate([high for _, high in self._sides])
+        low, high = input_box(problem, self._reach.shared)
+        lower[self.right.x], upper[self.right.x] = low, high
+        own = ~self._reach.shared
+        lower[self.left.x[own]], upper[self.left.x[own]] = problem.left.lower[own], problem.left.upper[own]
+        for index in range(self._depth + 1):
+            b = bounds.layers[index]
+            for side, z in ((self.left, b.left), (self.right, b.right)):
+                lower[side.z[index]], upper[side.z[index]] = z.lower, z.upper
+            row_lower[self._dz[index]], row_upper[self._dz[index]] = b.dz.lower, b.dz.upper
+            if index < self._depth:
+                lower[self.left.v[index]], upper[self.left.v[index]] = b.left_value.lower, b.left_value.upper
+                lower[self.right.v[index]], upper[self.right.v[index]] = b.right_value.lower, b.right_value.upper
+                slot, (slopes, least, most) = self._slots[index], lines[index]
+                data[place[slot.slopes]] = -slopes
+                row_lower[slot.rows], row_upper[slot.rows] = least, most
+        matrix = csr_matrix((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+        matrix.has_canonical_format = True
+        integer = np.zeros(self.columns, dtype=bool)
+        return LinearModel(objective, matrix, row_lower, row_upper, lower, upper, integer)
+
+    def shrunk(self, bounds: TwinBounds, model: LinearModel, proof: Dual) -> TwinBounds:
+        """Return the bounds of z and dz of those pairs of the model whose objective is not below 0.
+
+        Only these two are narrowed (see `solvers.narrowed`); the values that follow from them are left for the next
+        propagation. A box that would be empty is left as it was: the caller's bound of 0 or more says otherwise.
+        """
+        lower, upper = narrowed(model, proof, 0.0)
+        layers = []
+        for index, b in enumerate(bounds.layers):
+            left, right = (
+                _if_any(known, lower[side.z[index]], upper[side.z[index]])
+                for known, side in ((b.left, self.left), (b.right, self.right))
+            )
+            dz = _if_any(b.dz, *narrowed_rows(model, proof, 0.0, self._dz[index]))
+            layers.append(replace(b, left=left, right=right, dz=dz))
+        return replace(bounds, layers=tuple(layers))
+
+
+def _if_any(known: Box, lower: Array, upper: Array) -> Box:
+    ok = lower <= upper
+    return Box(np.where(ok, lower, known.lower), np.where(ok, upper, known.upper))
+
+
+def _lines(groups: list[tuple[Activation, np.ndarray]], b: LayerBounds) -> Lines:
+    """Return slopes, and the lower and upper sides of their rows, in the order of `Template._add_lines`."""
+    slopes, least, most = [], [], []
+    for box in (b.left, b.right):
+        for activation, neurons in groups:
+            below, above = activation.hull_lines(box.lower[..., neurons], box.upper[..., neurons])
+            for slope, offset in below:
+                slopes.append(slope)
+                least.append(offset)
+                most.append(np.full_like(offset, np.inf))
+            for slope, offset in above:
+                slopes.append(slope)
+                least.append(np.full_like(offset, -np.inf))
+                most.append(offset)
+    lines = difference_lines(b.slope, b.dz)
+    endless = np.full_like(b.dz.lower, np.inf)
+    slopes += [lines.lower_slope, -lines.lower_slope, lines.upper_slope, -lines.upper_slope]
+    least += [lines.lower_offset, -endless, b.dv.lower]
+    most += [endless, lines.upper_offset, b.dv.upper]
+    return np.concatenate(slopes, axis=-1), np.concatenate(least, axis=-1), np.concatenate(most, axis=-1)
