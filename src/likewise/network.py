@@ -136,6 +136,13 @@ class Network:
             x = layer.activate(entering[-1])
         return entering
 
+    def jacobian(self, person: Array) -> Array:
+        """Return the derivatives (outputs, inputs) at a person, in floats (a hint: at a kink, of the piece above)."""
+        through = np.eye(self.inputs)
+        for layer, z in zip(self.layers, self.preactivations(person[None]), strict=True):
+            through = layer.slope(z[0])[:, None] * (layer.weight @ through)
+        return through
+
     def enclose(self, person: Array) -> tuple[Array, Array]:
         """Return `lower <= f(person) <= upper` for the real-number function of the stored weights.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from likewise.domain import Domain
 from likewise.errors import LARGEST, DomainError, MetricError, ModelError
@@ -26,9 +28,10 @@ class Problem:
     right: Domain
     metric: Metric
     eps: float
+    aside: int = 0  # how many of the network's last outputs are what the metric compares, instead of the columns
 
     def __post_init__(self) -> None:
-        if self.network.outputs != 1:
+        if self.network.outputs != 1 + self.aside:
             raise ModelError(f"a problem is about one output, the network has {self.network.outputs}: select one")
         if not (isinstance(self.eps, int | float) and 0 <= self.eps <= LARGEST):
             raise MetricError(f"eps must be a number from 0 to {LARGEST:g}, got {self.eps!r}")
@@ -36,14 +39,15 @@ class Problem:
             raise DomainError(f"the network takes {self.network.inputs} columns, the domain has {self.right.width}")
         if self.left.features != self.right.features:
             raise DomainError("left and right must be parts of the same domain")
-        if self.metric.width != self.right.width:
-            raise MetricError(f"the metric is for {self.metric.width} columns, the domain has {self.right.width}")
+        compared = self.aside or self.right.width
+        if self.metric.width != compared:
+            raise MetricError(f"the metric is for {self.metric.width} columns, the domain has {compared}")
 
     @property
     def symmetric(self) -> bool:
         """Whether left and right range over the same people."""
-        same_lower = (self.left.lower == self.right.lower).all()
-        return bool(same_lower and (self.left.upper == self.right.upper).all())
+        parts = [(d.lower, d.upper, *d.constraints) for d in (self.left, self.right)]
+        return all(np.array_equal(one, other) for one, other in zip(*parts, strict=True))
 
     @property
     def digest(self) -> str:
@@ -53,7 +57,7 @@ class Problem:
 
     def swapped(self) -> Problem:
         """Return the same question in the other direction."""
-        return Problem(self.network, self.right, self.left, self.metric, self.eps)
+        return replace(self, left=self.right, right=self.left)
 
     def admits(self, left: Array, right: Array) -> bool:
         """Tell, exactly, whether the pair exists and is similar."""

@@ -1,13 +1,17 @@
-"""The metric's ball as linear rows: exact for p = 1 and inf, a lifted polyhedron just outside of it for p = 2.
+"""The metric's ball as linear rows: exact for p = 1 and inf, a polyhedron just outside of it for any other p.
 
 The Euclidean ball is written as a binary tree of cones r >= ||(a, b)||, each approximated by folding the quarter
 plane in half `levels` times (Ben-Tal and Nemirovski 2001). The result contains the ball and exceeds it by the factor
 1 / cos(pi / 2^levels) per cone on the way to the root.
+
+For any other p the ball is sum_i (|s_i| / eps)^p <= 1, s = A d, and each term is bounded from below by tangents: a few
+everywhere, and more where a search wants them (`touches`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,13 +19,16 @@ from likewise.bounds.rows import Index, Rows
 from likewise.bounds.support import Differences
 from likewise.rounding import Array, dot_error, up
 
+BALLS = (1.0, 2.0, math.inf)  # the p whose balls need no tangents
+TOUCHED = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)  # where tangents of x^p are drawn, in shares of eps
 ROUNDING = 1e-12  # relative; floats lose far less in a QR factorisation and in a tree of folds
 
 
-def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float) -> None:
+def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float, touches: Sequence[Array] = ()) -> None:
     """Require ||A d||_p <= eps of the free columns' differences `d`, never cutting off a similar pair.
 
-    `accuracy` is the largest relative excess allowed for p = 2.
+    `accuracy` is the largest relative excess allowed for p = 2. `touches` are values of A d (of the rows of A that are
+    not 0) at which to draw tangents for a p other than 1, 2 and inf.
     """
     matrix = differences.metric.matrix[:, differences.free]
     matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
@@ -33,8 +40,10 @@ def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float) -
             rows.row(d, row, -eps, eps)
     elif p == 1.0:
         _sum_rows(rows, matrix, d, eps)
-    else:
+    elif p == 2.0:
         _round_rows(rows, matrix, d, eps, accuracy, differences)
+    else:
+        _power_rows(rows, matrix, d, eps, p, touches)
 
 
 def _sum_rows(rows: Rows, matrix: Array, d: Index, eps: float) -> None:
@@ -43,6 +52,34 @@ def _sum_rows(rows: Rows, matrix: Array, d: Index, eps: float) -> None:
         rows.row([size, *d], [1.0, *-row], lower=0.0)
         rows.row([size, *d], [1.0, *row], lower=0.0)
     rows.row(sizes, np.ones(len(sizes)), upper=eps)
+
+
+def _power_rows(rows: Rows, matrix: Array, d: Index, eps: float, p: float, touches: Sequence[Array]) -> None:
+    """Bound each (|s_i| / eps)^p from below by tangents, and their sum by 1.
+
+    x^p is convex, so a tangent is below it; each is lowered by more than floats can have lost on [-eps, eps].
+    """
+    powers = rows.variables(np.zeros(len(matrix)), np.ones(len(matrix)))
+    sums = rows.variables(np.full(len(matrix), -eps), np.full(len(matrix), eps))
+    for i, (power, s, row) in enumerate(zip(powers, sums, matrix, strict=True)):
+        rows.row([*d, s], [*row, -1.0], 0.0, 0.0)
+        asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches] if eps else []
+        for x in np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist() if eps else []:
+            slope = p * x ** (p - 1.0) / eps
+            offset = (1.0 - p) * x**p - 1e-12 * (p + 1.0) ** 2
+            rows.row([power, s], [1.0, -slope], lower=offset)
+            rows.row([power, s], [1.0, slope], lower=offset)
+    rows.row(powers, np.ones(len(powers)), upper=1.0)
+
+
+def excess(differences: Differences, d: Array) -> tuple[float, Array]:
+    """Return how far free differences exceed eps, relative, and their A d, for a p that needs tangents; else 0."""
+    metric, eps = differences.metric, differences.eps
+    matrix = metric.matrix[:, differences.free]
+    s: Array = matrix[np.abs(matrix).sum(axis=1) > 0] @ d
+    if metric.p in BALLS or eps == 0.0 or not len(s):
+        return 0.0, s
+    return float(np.linalg.norm(s, metric.p)) / eps - 1.0, s
 
 
 def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float, box: Differences) -> None:

@@ -14,9 +14,12 @@ import numpy as np
 from likewise.activations import PwlBounds, by_name, pwl_bounds
 from likewise.bounds.ball import ball_rows
 from likewise.bounds.difference import difference_lines
+from likewise.bounds.interval import Box
 from likewise.bounds.reach import Reach
 from likewise.bounds.rows import Index, Rows
+from likewise.bounds.support import Differences
 from likewise.bounds.twin import LayerBounds, TwinBounds
+from likewise.domain import Domain
 from likewise.problem import Problem
 from likewise.rounding import Array, up
 
@@ -52,11 +55,12 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How closely to encode: cells per curved activation, extra breakpoints, relative excess of the ball."""
+    """How closely to encode: cells per curved activation, extra breakpoints, the ball's excess and its tangents."""
 
     cells: int = 16
     grid: Grid = field(default_factory=dict)
     ball: float = 1e-6
+    touches: tuple[Array, ...] = ()
 
 
 def encode(problem: Problem, bounds: TwinBounds, detail: Detail, layers: int) -> Encoding:
@@ -75,8 +79,11 @@ def input_box(problem: Problem, shared: np.ndarray) -> tuple[Array, Array]:
     return low, high
 
 
-def encode_inputs(problem: Problem, where: Reach, detail: Detail) -> Encoding:
-    """Add both people: shared columns once, one-hot groups as binaries that sum to 1, the metric on the rest."""
+def encode_inputs(problem: Problem, where: Reach, detail: Detail, inward: float = 0.0) -> Encoding:
+    """Add both people: shared columns once, one-hot groups as binaries that sum to 1, the metric on the rest.
+
+    `inward` draws side constraints in, for candidates; a bound needs them as they are.
+    """
     rows, differences, shared = Rows(), where.differences, where.shared
     left, right = problem.left, problem.right
     low, high = input_box(problem, shared)
@@ -92,8 +99,34 @@ def encode_inputs(problem: Problem, where: Reach, detail: Detail) -> Encoding:
             rows.row(x, np.ones(len(x)), 1.0, 1.0)
             for column in x:
                 rows.integer[column] = True
-    ball_rows(rows, differences, d, detail.ball)
+    people_rows(rows, right, x_right, inward)
+    if (x_left != x_right).any():
+        people_rows(rows, left, x_left, inward)
+    ball_rows(rows, differences, d, detail.ball, detail.touches)
     return Encoding(rows, Side(x_left), Side(x_right), d)
+
+
+def people_rows(rows: Rows, domain: Domain, x: Index, inward: float = 0.0) -> None:
+    """Add what makes numbers a person beyond their bounds: side constraints, and whole steps of integers.
+
+    A value on an integer's grid is within two units in the last place of low + k step.
+    """
+    for row, most in zip(*domain.constraints, strict=True):
+        used = np.flatnonzero(row)
+        rows.row(x[used], row[used], upper=float(most) - inward * (1.0 + abs(float(most))))
+    for column in domain.integers.tolist():
+        low, high, step = domain.lower[column], domain.upper[column], domain.steps[column]
+        count = rows.variable(0.0, float(np.round((high - low) / step)), integer=True)
+        off = 4 * float(np.spacing(max(abs(low), abs(high))))
+        rows.row([x[column], count], [1.0, -step], low - off, low + off)
+
+
+def compared_rows(rows: Rows, problem: Problem, dz: Box, detail: Detail) -> tuple[Differences, Index]:
+    """Add the differences of what an embedding makes of two people, and the metric that limits them."""
+    box = Differences(problem.metric, problem.eps, dz.lower[1:], dz.upper[1:])
+    d = rows.variables(box.lower, box.upper)
+    ball_rows(rows, box, d[box.free], detail.ball, detail.touches)
+    return box, d
 
 
 def affine_row(side: Side, weight: Array, index: int) -> tuple[Index, Array]:
@@ -103,8 +136,13 @@ def affine_row(side: Side, weight: Array, index: int) -> tuple[Index, Array]:
     return inputs[used], weight[used] if index == 0 else weight[used] / side.scale[index - 1][used]
 
 
-def add_preactivations(encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int) -> None:
-    """Add z = weight v + bias on both sides, within its bounds, and their difference within its own."""
+def add_preactivations(
+    encoding: Encoding, problem: Problem, bounds: TwinBounds, index: int, detail: Detail | None = None
+) -> None:
+    """Add z = weight v + bias on both sides, within its bounds, and their difference within its own.
+
+    In the last layer, what an embedding makes of both people is compared.
+    """
     layer, b = problem.network.layers[index], bounds.layers[index]
     is_output = index == len(problem.network.layers) - 1
     scale = np.ones(len(layer.bias)) if is_output else _scales(b)
@@ -119,6 +157,10 @@ def add_preactivations(encoding: Encoding, problem: Problem, bounds: TwinBounds,
         side.scale.append(scale)
     for j, (one, other) in enumerate(zip(encoding.left.z[index], encoding.right.z[index], strict=True)):
         rows.row([one, other], [1.0, -1.0], scale[j] * b.dz.lower[j], scale[j] * b.dz.upper[j])
+    if is_output and problem.aside:
+        _, d = compared_rows(rows, problem, b.dz, detail or Detail())
+        for one, other, difference in zip(encoding.left.z[index][1:], encoding.right.z[index][1:], d, strict=True):
+            rows.row([one, other, difference], [1.0, -1.0, -1.0], 0.0, 0.0)
 
 
 def _scales(b: LayerBounds) -> Array:
@@ -176,7 +218,7 @@ def _wanted_sides(problem: Problem, index: int) -> Array | None:
     Only the last hidden layer is decided by the sign of its output weight: the gap never falls as the left output
     rises or the right one falls, since every output activation here is increasing.
     """
-    if index != len(problem.network.layers) - 2:
+    if index != len(problem.network.layers) - 2 or problem.aside:
         return None
     return np.asarray(np.sign(problem.network.layers[-1].weight[0]))
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from likewise.bounds.flips import Flips
 from likewise.bounds.support import Differences, distance_lower
+from likewise.metric import Metric
 from likewise.problem import Problem
+from likewise.rounding import Array
 
 PASSES = 3
 
@@ -38,31 +40,54 @@ def reach(problem: Problem, seconds: float = math.inf) -> Reach:
     After about `seconds`, groups that are not yet excluded may differ.
     """
     deadline = time.monotonic() + seconds
+    metric = problem.metric if not problem.aside else unlimited(problem.right.width)
     lower = problem.left.lower - problem.right.upper
     upper = problem.left.upper - problem.right.lower
     lower[lower < 0] = np.nextafter(lower[lower < 0], -np.inf)
     upper[upper > 0] = np.nextafter(upper[upper > 0], np.inf)
     open_groups = list(problem.right.groups)
     for _ in range(PASSES):
-        shrunk = _tightened(Differences(problem.metric, problem.eps, lower, upper))
+        shrunk = _tightened(Differences(metric, problem.eps, lower, upper))
         still = [g for g in open_groups if _changes(g, shrunk, problem)]
-        lower, upper = shrunk.lower.copy(), shrunk.upper.copy()
+        lower, upper = _whole_steps(problem, shrunk)
         for group in set_minus(open_groups, still):
             lower[group] = upper[group] = 0.0
         for group in still:  # whole steps only: rounding may not widen a one-hot difference
             lower[group] = np.maximum(lower[group], -1.0)
             upper[group] = np.minimum(upper[group], 1.0)
         if len(still) == len(open_groups):
-            gone = _unflippable(problem, Differences(problem.metric, problem.eps, lower, upper), still, deadline)
+            gone = _unflippable(problem, Differences(metric, problem.eps, lower, upper), still, deadline)
             for group in gone:
                 lower[group] = upper[group] = 0.0
             still = set_minus(still, gone)
         if len(still) == len(open_groups):
             break
         open_groups = still
-    differences = Differences(problem.metric, problem.eps, lower, upper)
+    differences = Differences(metric, problem.eps, lower, upper)
     shared = (lower == 0.0) & (upper == 0.0)
     return Reach(differences, shared, tuple(open_groups))
+
+
+def unlimited(width: int) -> Metric:
+    """Return a metric by which everyone is similar: the columns say nothing where an embedding is compared."""
+    return Metric(np.zeros((0, width)), math.inf, "none")
+
+
+def _whole_steps(problem: Problem, box: Differences) -> tuple[Array, Array]:
+    """Round differences of integers inward to whole steps; both people's values are on the same grid.
+
+    A value on the grid is a float within two units of low + k step, so a difference is within 1e-9 steps of a whole
+    number of them unless the steps are tiny beside the values; then nothing is rounded.
+    """
+    lower, upper = box.lower.copy(), box.upper.copy()
+    columns = problem.right.integers
+    steps = problem.right.steps[columns]
+    largest = np.maximum(np.abs(problem.right.lower[columns]), np.abs(problem.right.upper[columns]))
+    columns, steps = columns[largest * 1e-14 < 1e-10 * steps], steps[largest * 1e-14 < 1e-10 * steps]
+    most, least = np.floor(upper[columns] / steps + 1e-9), np.ceil(lower[columns] / steps - 1e-9)
+    upper[columns] = np.where(most == 0.0, 0.0, np.minimum(upper[columns], (most + 1e-9) * steps))
+    lower[columns] = np.where(least == 0.0, 0.0, np.maximum(lower[columns], (least - 1e-9) * steps))
+    return lower, upper
 
 
 def set_minus(groups: list[slice], others: list[slice]) -> list[slice]:
@@ -90,7 +115,9 @@ def _changes(group: slice, box: Differences, problem: Problem) -> list[tuple[int
 
 def _unflippable(problem: Problem, box: Differences, groups: list[slice], deadline: float) -> list[slice]:
     """Return the groups that cannot change; proving one makes the next easier, so they are tried in turn."""
-    if problem.metric.p == 2.0:
+    if not len(box.metric.matrix):
+        return []
+    if box.metric.p == 2.0:
         return [g for g in groups if all(_apart(box, g, i, j) for i, j in _changes(g, box, problem))]
     flips = Flips(problem, box, groups, deadline)
     proven: list[slice] = []

@@ -36,7 +36,7 @@ def domain_upper(domain: Domain, rows: Array, errors: Array | None = None) -> Ar
     separable, so the maximum is exact but for rounding, which `dot_error` pays for.
     """
     best = np.maximum(rows * domain.lower, rows * domain.upper)
-    total = best[:, domain.continuous].sum(axis=1)
+    total = best[:, domain.numbers].sum(axis=1)
     reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
     magnitude = np.abs(rows) @ reach
     for span in domain.groups:
@@ -119,7 +119,29 @@ class _Slice:
     def guesses(self, rows: Array) -> list[Array]:
         """Multipliers that are optimal when the box does not matter, or when the matrix is diagonal."""
         inverse = np.linalg.pinv(self.matrix, rcond=1e-9)
-        return [rows @ inverse]
+        plain = [rows @ inverse]
+        if self.p in (1.0, 2.0, math.inf) or (np.count_nonzero(self.matrix, axis=1) != 1).any():
+            return plain
+        return [*plain, self.along_columns(rows)]
+
+    def along_columns(self, rows: Array) -> Array:
+        """Return the optimal multipliers, up to floats, of a matrix with one entry per row and 1 < p < inf.
+
+        At the optimum a d_i = clip(sign(c_i) (|c_i| / (a t))^(1/(p-1))), with t > 0 such that the norm is eps.
+        """
+        column, scale = np.abs(self.matrix).argmax(axis=1), np.abs(self.matrix).max(axis=1)
+        c, power = np.abs(rows[:, column]) / scale, 1.0 / (self.p - 1.0)
+        room = scale * np.where(rows[:, column] > 0, self.upper[column], -self.lower[column])
+        low, high = np.full((len(rows), 1), -100.0), np.full((len(rows), 1), 100.0)
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            for _ in range(80):
+                t = (low + high) / 2
+                size = np.minimum((c * np.exp(-t)) ** power, room)
+                large = np.linalg.norm(size, self.p, axis=1, keepdims=True) > self.eps
+                low, high = np.where(large, t, low), np.where(large, high, t)
+            mu = np.exp(high) * np.minimum((c * np.exp(-high)) ** power, room) ** (self.p - 1.0)
+        sign = np.sign(rows[:, column]) * np.sign(self.matrix[np.arange(len(column)), column])
+        return np.asarray(np.nan_to_num(sign * np.minimum(mu, c), posinf=0.0, neginf=0.0))
 
     def search(self, rows: Array, best: Array, steps: int) -> Array:
         """Improve the multipliers step by step; every iterate is a bound, the least is kept."""
@@ -137,11 +159,18 @@ class _Slice:
         corner = np.maximum(rest * self.lower, rest * self.upper)
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
         spread = error @ reach
-        q = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[self.p]
+        q = dual_power(self.p)
         top = np.maximum(np.abs(mu).max(axis=1, initial=0.0), 1e-300)  # divided out, so that no square underflows
         norm = self.eps * (top * np.linalg.norm(mu / top[:, None], q, axis=1)) * (1 + 1e-14 * (terms + 4))
         rounding = dot_error(rows.shape[1] + 4, np.abs(corner).sum(axis=1) + spread + norm)
         return up(corner.sum(axis=1) + spread + norm + rounding, 2)
+
+
+def dual_power(p: float) -> float:
+    """Return q with 1/p + 1/q = 1, or a float just below it: a norm grows as its power falls, so bounds still hold."""
+    if p in (1.0, math.inf):
+        return math.inf if p == 1.0 else 1.0
+    return 2.0 if p == 2.0 else max(1.0, float(np.nextafter(np.nextafter(p / (p - 1.0), 0.0), 0.0)))
 
 
 def ascent(
@@ -181,10 +210,14 @@ def reduced(matrix: Array, p: float) -> tuple[Array, Array]:
 
 
 def project(points: Array, p: float, radius: float) -> Array:
-    """Return the nearest points of the p-ball, row by row (float accuracy: used for search, never for proof)."""
+    """Return the nearest points of the p-ball, row by row (float accuracy: used for search, never for proof).
+
+    For a p other than 1, 2 and inf, of the smallest Euclidean ball around it.
+    """
     if p == math.inf:
         return np.clip(points, -radius, radius)
-    if p == 2.0:
+    if p != 1.0:
+        radius = radius * points.shape[1] ** max(0.0, 0.5 - 1.0 / p)
         norms = np.linalg.norm(points, axis=1, keepdims=True)
         return np.asarray(points * np.minimum(1.0, radius / np.maximum(norms, 1e-300)))
     size = np.abs(points)

@@ -15,10 +15,9 @@ from scipy.sparse import csr_matrix
 
 from likewise.activations import Activation
 from likewise.bounds.difference import difference_lines
-from likewise.bounds.encoding import Detail, Side, encode_inputs, input_box
+from likewise.bounds.encoding import Detail, Side, compared_rows, encode_inputs, input_box
 from likewise.bounds.interval import Box
-from likewise.bounds.reach import Reach
-from likewise.bounds.rows import Index
+from likewise.bounds.rows import Index, Rows
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -61,10 +60,11 @@ class _Pattern:
 class Template:
     """The relaxed model of a problem's first `depth` layers and of what enters the next one."""
 
-    def __init__(self, problem: Problem, where: Reach, ball: float, depth: int) -> None:
-        self._reach, self._depth = where, depth
+    def __init__(self, problem: Problem, bounds: TwinBounds, detail: Detail, depth: int) -> None:
+        self._reach, self._depth = bounds.reach, depth
         self._groups = [list(layer.groups()) for layer in problem.network.layers[:depth]]
-        inputs = encode_inputs(problem, where, Detail(ball=ball))
+        inputs = encode_inputs(problem, bounds.reach, detail)
+        self.compared = (bounds.reach.differences, inputs.d)
         base = inputs.rows.model()
         self.left, self.right = Side(inputs.left.x), Side(inputs.right.x)
         self.columns = len(base.lower)
@@ -78,9 +78,11 @@ class Template:
         self._pattern.height, self._pattern.size = base.matrix.shape[0], coo.nnz
         self._slots: list[_Slots] = []
         self._dz: list[Index] = []
+        self._compiled: tuple[csr_matrix, Index] | None = None
         for index in range(depth + 1):
             self._add_layer(problem, index)
-        self._compiled: tuple[csr_matrix, Index] | None = None
+        if problem.aside and depth == len(problem.network.layers) - 1:
+            self._add_comparison(problem, bounds.layers[depth].dz, detail)
 
     def variables(self, lower: Array, upper: Array) -> Index:
         """Add variables and return their columns; those of people and neurons get new bounds with every part."""
@@ -111,6 +113,24 @@ class Template:
         self._dz.append(self.rows(-endless, endless, (zl, 1.0), (zr, -1.0)))
         if index < self._depth:
             self._slots.append(self._add_lines(index))
+
+    def _add_comparison(self, problem: Problem, dz: Box, detail: Detail) -> None:
+        """Add the metric on what an embedding makes of both people; its rows come ready made."""
+        ready = Rows()
+        box, d = compared_rows(ready, problem, dz, detail)
+        model = ready.model()
+        columns = self.variables(model.lower, model.upper)
+        coo = model.matrix.tocoo()
+        pattern = self._pattern
+        pattern.rows.append(pattern.height + coo.row.astype(np.int64))
+        pattern.columns.append(columns[coo.col])
+        pattern.values.append(coo.data)
+        pattern.height, pattern.size = pattern.height + coo.shape[0], pattern.size + coo.nnz
+        self._sides.append((model.row_lower, model.row_upper))
+        nothing = np.zeros(problem.aside)
+        left, right = self.left.z[-1][1:], self.right.z[-1][1:]
+        self.rows(nothing, nothing, (left, 1.0), (right, -1.0), (columns[d], -1.0))
+        self.compared = (box, columns[d[box.free]])
 
     def _add_lines(self, index: int) -> _Slots:
         """Add the rows v - slope z of both sides and dv - slope dz, their slopes and sides still open."""

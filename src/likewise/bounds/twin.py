@@ -11,7 +11,7 @@ from likewise.bounds.difference import difference_lines, slopes, through
 from likewise.bounds.interval import Box, activate, affine
 from likewise.bounds.linear import Stage, activation_lines, backward_upper
 from likewise.bounds.reach import Reach
-from likewise.bounds.support import domain_upper
+from likewise.bounds.support import Differences, domain_upper
 from likewise.domain import Domain
 from likewise.network import Layer
 from likewise.problem import Problem
@@ -81,7 +81,10 @@ def twin_bounds(problem: Problem, reach: Reach) -> TwinBounds:
         right = left
         if not problem.symmetric:
             right = _side(problem, index, problem.right, [b.right for b in done], [b.right_value for b in done])
-        done.append(settle(layer, left, right, _difference(problem, index, reach, done)))
+        dz = _difference(problem, index, reach, done)
+        if problem.aside and index == len(problem.network.layers) - 1:
+            dz = _compared(problem, dz)
+        done.append(settle(layer, left, right, dz))
     return TwinBounds(reach, tuple(done))
 
 
@@ -118,6 +121,15 @@ def _difference(problem: Problem, index: int, reach: Reach, done: list[LayerBoun
     symmetric = problem.symmetric
     linear = _both_sides(weight, nothing, stages, base, symmetric)
     return linear.meet(affine(weight, nothing, before[-1]))
+
+
+def _compared(problem: Problem, dz: Box) -> Box:
+    """Limit the differences of what an embedding makes of two people by the metric that compares them."""
+    box = Differences(problem.metric, problem.eps, dz.lower[1:], dz.upper[1:])
+    unit = np.eye(problem.aside)
+    high = np.append(dz.upper[0], box.upper_bounds(unit))
+    low = np.append(dz.lower[0], -box.upper_bounds(-unit))
+    return dz.meet(Box(low, high))
 
 
 def _both_sides(

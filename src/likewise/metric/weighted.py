@@ -12,7 +12,7 @@ from likewise.metric._form import Metric, relaxed
 
 
 def WeightedLp(weights: ArrayLike, p: float = math.inf, relaxation: str | None = None) -> Metric:  # noqa: N802
-    """Return the weighted lp metric for p = 1 or inf; a weight of 0 leaves its column free to differ.
+    """Return the weighted lp metric for any p >= 1; a weight of 0 leaves its column free to differ.
 
     `relaxation="box"` bounds every column on its own, w_i^(1/p) |d_i| <= eps, as the paper does.
     """
@@ -25,6 +25,7 @@ def WeightedLp(weights: ArrayLike, p: float = math.inf, relaxation: str | None =
     if not (np.isfinite(w) & (w >= 0)).all():
         worst = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0)))[0])
         raise MetricError(f"weight {worst} is {w[worst]}: weights must be finite and not negative")
-    if p not in (1.0, math.inf):
-        raise MetricError(f"p must be 1 or inf, got {p}")
-    return relaxed(Metric(np.diag(w), float(p), "lp"), relaxation)
+    if isinstance(p, bool) or not isinstance(p, int | float) or not p >= 1.0:
+        raise MetricError(f"p must be a number from 1 to inf, got {p!r}")
+    rows = w if p in (1.0, math.inf) else w ** (1.0 / p)
+    return relaxed(Metric(np.diag(rows), float(p), "lp"), relaxation)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from likewise.certificate import Certificate
 from likewise.errors import InputError
 from likewise.problem import Problem
+from likewise.rounding import Array
 from likewise.search.milp import search_milp
 from likewise.search.paper import search_paper
 from likewise.search.run import Listener, News, Run
@@ -28,14 +30,24 @@ def search(
     delta: float | None = None,
     threads: int = 1,
     listener: Listener | None = None,
+    start: tuple[Array, Array] | None = None,
+    ceiling: float = math.inf,
 ) -> Certificate:
-    """Run an engine in every direction the problem has; time-out and Ctrl-C return what is known by then."""
+    """Run an engine in every direction the problem has; time-out and Ctrl-C return what is known by then.
+
+    `start` is a pair to begin with; it counts only if it is one of the problem's. `ceiling` must be a proven upper
+    bound of this very problem, as one for a larger eps is.
+    """
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     backend = get(solver)
     run = Run(problem, seconds=seconds, gap=gap, delta=delta, listener=listener)
     try:
         for direction in run.directions:
+            run.prove(ceiling)
+            if start is not None:
+                run.offer(*start)
+                run.offer(*reversed(start))
             ENGINES[engine](direction, run, backend, threads)
     except KeyboardInterrupt:
         run.notes.append("interrupted")

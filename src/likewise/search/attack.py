@@ -17,7 +17,7 @@ from likewise.search.run import Run, repaired
 STARTS = 384
 KEPT = 64
 KICKS = 48
-STEPS = (0.0, 0.1, 0.3, 0.6, 1.0)
+STEPS = (0.0, 0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,28 +69,35 @@ def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, turns: int, e
         pairs = _move_difference(problem, reach, pairs)
         pairs = _move_base(problem, pairs)
         if turn >= 2 or len(pairs.right) <= kept:
-            pairs = _best(problem.network, pairs, kept)
+            pairs = _best(problem, pairs, kept)
             pairs = _move_categories(problem, reach, pairs)
+            pairs = _move_integers(problem, reach, pairs)
         if time.monotonic() > end:
             break
-    return _best(problem.network, pairs, kept)
+    return _best(problem, pairs, kept)
 
 
 def offer_best(problem: Problem, reach: Reach, run: Run, pairs: Pairs, count: int) -> None:
     """Offer the best few pairs, made exact first."""
     for left, right in zip(pairs.left[:count], pairs.right[:count], strict=True):
-        exact = repaired(problem, reach.shared, left, right)
+        exact = repaired(problem, reach, left, right)
         if exact is not None:
             run.offer(*exact)
 
 
-def gaps(network: Network, pairs: Pairs) -> Array:
-    """Return f(left) - f(right) of each pair."""
-    return network(pairs.left) - network(pairs.right)
+def gaps(problem: Problem, pairs: Pairs) -> Array:
+    """Return f(left) - f(right) of each pair, -inf where side constraints or an embedding rule it out."""
+    left = pairs.left
+    values = problem.network(left) - problem.network(pairs.right)
+    if len(problem.right.constraints[1]):
+        values = np.where(problem.left.inside(left) & problem.right.inside(pairs.right), values, -np.inf)
+    if not problem.metric.is_linear:
+        values = np.where(problem.metric.distances(left, pairs.right) <= problem.eps, values, -np.inf)
+    return values
 
 
-def _best(network: Network, pairs: Pairs, count: int) -> Pairs:
-    return pairs.take(np.argsort(-gaps(network, pairs))[:count])
+def _best(problem: Problem, pairs: Pairs, count: int) -> Pairs:
+    return pairs.take(np.argsort(-gaps(problem, pairs))[:count])
 
 
 def _starts(problem: Problem, reach: Reach, rng: np.random.Generator, run: Run) -> Pairs:
@@ -115,9 +122,9 @@ def _gradient(network: Network, people: Array) -> Array:
     return back @ network.layers[0].weight
 
 
-def _choose(network: Network, candidates: list[Pairs]) -> Pairs:
+def _choose(problem: Problem, candidates: list[Pairs]) -> Pairs:
     """Return, pair by pair, the best of several alternatives."""
-    values = np.stack([gaps(network, c) for c in candidates])
+    values = np.stack([gaps(problem, c) for c in candidates])
     best = values.argmax(axis=0)
     each = np.arange(len(best))
     right, d = np.stack([c.right for c in candidates]), np.stack([c.d for c in candidates])
@@ -133,7 +140,7 @@ def _move_difference(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
     right = pairs.right[:, columns]
     lower, upper = problem.left.lower[columns] - right, problem.left.upper[columns] - right
     matrix = reach.differences.metric.matrix[:, columns]
-    p, eps = problem.metric.p, problem.eps
+    p, eps = reach.differences.metric.p, problem.eps
     _, small = reduced(matrix[np.abs(matrix).sum(axis=1) > 0], p)
     if len(small):
         *_, (goal, _) = ascent(gradient, small, p, eps, lower, upper, 25)
@@ -147,7 +154,7 @@ def _move_difference(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
         d = pairs.d.copy()
         d[:, columns] = start + step * (goal - start)
         candidates.append(Pairs(pairs.right, d))
-    return _choose(problem.network, candidates)
+    return _choose(problem, candidates)
 
 
 def _move_base(problem: Problem, pairs: Pairs) -> Pairs:
@@ -166,7 +173,7 @@ def _move_base(problem: Problem, pairs: Pairs) -> Pairs:
         right = pairs.right.copy()
         right[:, columns] = np.where(lower <= upper, start + step * (goal - start), start)
         candidates.append(Pairs(right, pairs.d))
-    return _choose(problem.network, candidates)
+    return _choose(problem, candidates)
 
 
 def _move_categories(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
@@ -184,7 +191,7 @@ def _move_categories(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
                 candidates.append(Pairs(right, d))
             if group in reach.flippable:
                 candidates += _one_sided(problem, pairs, group, one)
-        pairs = _choose(problem.network, candidates)
+        pairs = _choose(problem, candidates)
     return pairs
 
 
@@ -202,6 +209,31 @@ def _one_sided(problem: Problem, pairs: Pairs, group: slice, one: Array) -> list
         else:
             right[:, group] = one
             d[:, group] = left[:, group] - one
-        near = np.linalg.norm(d @ problem.metric.matrix.T, problem.metric.p, axis=1) <= problem.eps * (1 + 1e-9)
+        near = problem.metric.distances(right + d, right) <= problem.eps * (1 + 1e-9)
         changed.append(Pairs(np.where(near[:, None], right, pairs.right), np.where(near[:, None], d, pairs.d)))
     return changed
+
+
+def _move_integers(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
+    """Try a step, many steps and the ends of every integer, for both people, or for one alone where that may be."""
+    for column in problem.right.integers.tolist():
+        step, span = problem.right.steps[column], problem.right.upper[column] - problem.right.lower[column]
+        moves = [sign * size for sign in (-1.0, 1.0) for size in (step, np.ceil(span / step / 4) * step, span)]
+        candidates = [pairs]
+        for move in moves:
+            right, left = problem.right.snap(pairs.right), problem.left.snap(pairs.left)
+            near, far = right.copy(), left.copy()
+            near[:, column] += move
+            far[:, column] += move
+            near, far = problem.right.snap(near), problem.left.snap(far)
+            candidates.append(Pairs(near, far - near))
+            if not reach.shared[column]:
+                candidates += [_if_similar(problem, pairs, right, far), _if_similar(problem, pairs, near, left)]
+        pairs = _choose(problem, candidates)
+    return pairs
+
+
+def _if_similar(problem: Problem, pairs: Pairs, right: Array, left: Array) -> Pairs:
+    """Return the new pairs where they are similar, the old ones elsewhere."""
+    near = (problem.metric.distances(left, right) <= problem.eps * (1 + 1e-9))[:, None]
+    return Pairs(np.where(near, right, pairs.right), np.where(near, left - right, pairs.d))

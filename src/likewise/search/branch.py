@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from likewise.bounds import Reach, TwinBounds, propagated
+from likewise.bounds.ball import excess
+from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
-from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.primal import primal
@@ -30,16 +31,20 @@ AT_ONCE = 24  # parts to split at a time
 OFFERED = 3  # points of linear programs per round
 PRIMAL_EVERY = 30  # rounds
 BALL = 1e-6  # how far the polyhedron may exceed the ball, relative
+OUTSIDE = 1e-7  # how far a point may exceed a ball made of tangents before one is drawn there
+DRAW_EVERY = 12  # new tangents, before the model is built anew with them
 
 
 class Relaxed:
     """The relaxed model of a question: its template with the slack of every tangent."""
 
-    def __init__(self, problem: Problem, bounds: TwinBounds, score: Score, question: Question) -> None:
+    def __init__(
+        self, problem: Problem, bounds: TwinBounds, score: Score, question: Question, touches: Sequence[Array] = ()
+    ) -> None:
         last = len(problem.network.layers) - 1
         self.question = question
-        self.template = Template(problem, bounds.reach, BALL, last)
-        a, b = self.template.left.z[last], self.template.right.z[last]
+        self.template = Template(problem, bounds, Detail(ball=BALL, touches=tuple(touches)), last)
+        a, b = self.template.left.z[last][:1], self.template.right.z[last][:1]
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
         most = a_upper - b_lower + abs(question.t) + 1e3
@@ -75,37 +80,58 @@ class Relaxed:
             yield Bounded(slack, Part(half.problem, bounds), point, self.template, session.basis)
 
 
-def branch(problem: Problem, network: Network, score: Score, run: Run, bounds: TwinBounds) -> None:
-    """Split and bound until the gap is closed, nothing is left to split, or time is up.
+class Branch:
+    """A tree over one direction of a problem: `problem` is the inner one, `outer` the one that pairs must satisfy."""
 
-    `problem` is that of the logit network, `network` the one with its scores. `bounds` may have been tightened under
-    an earlier question's cut: a pair at a later, higher threshold satisfies that cut too.
-    """
-    relaxed = Relaxed(problem, bounds, score, replace(ask(run, score, problem.network, []), cut=math.inf))
+    def __init__(self, problem: Problem, outer: Problem, score: Score, run: Run, bounds: TwinBounds) -> None:
+        self.problem, self.outer, self.score, self.run, self.bounds = problem, outer, score, run, bounds
+        self.touches: list[Array] = []
+        self.relaxed = self.ask([])
+        self.tree = Tree(self.bound, Part(problem, bounds))
 
-    def bound(halves: list[tuple[Half, Bounded | None]]) -> list[Bounded]:
-        parts = list(relaxed.bound(halves, bounds.reach))
+    def ask(self, near: list[float]) -> Relaxed:
+        """Return the relaxed model of the next question; no cut, because an empty part is proven by its own bound."""
+        question = replace(ask(self.run, self.score, self.problem.network, near), cut=math.inf)
+        return Relaxed(self.problem, self.bounds, self.score, question, self.touches)
+
+    def bound(self, halves: list[tuple[Half, Bounded | None]]) -> list[Bounded]:
+        """Bound halves, and offer the people of the widest ones' points."""
+        parts = list(self.relaxed.bound(halves, self.bounds.reach))
         for bounded in sorted(parts, key=lambda bounded: -bounded.slack)[:OFFERED]:
-            offer(problem, run, bounds, bounded)
+            template = bounded.template
+            left, right = bounded.point[template.left.x], bounded.point[template.right.x]
+            exact = repaired(self.outer, self.bounds.reach, left, right)
+            if exact is not None:
+                self.run.offer(*exact)
+            over, touch = excess(template.compared[0], bounded.point[template.compared[1]])
+            if over > OUTSIDE:
+                self.touches.append(touch)
         return parts
 
-    tree = Tree(bound, Part(problem, bounds))
-    outer = replace(problem, network=network)
-    for rounds in itertools.count():
-        run.prove(score.upper_from_slack(relaxed.question.t, tree.slack))
-        if run.done or not tree.split(AT_ONCE, relaxed.template):
-            return
-        run.tick(run.nodes + AT_ONCE)
-        if rounds % PRIMAL_EVERY == 0:
-            primal(outer, problem.network, score, bounds.reach, run, 0.01 * run.seconds_left)
-        if run.lower > relaxed.question.t * score.factor:
-            near = relaxed.question.near[-3:]
-            relaxed = Relaxed(problem, bounds, score, replace(ask(run, score, problem.network, near), cut=math.inf))
+    def close(self) -> None:
+        """Split and bound until the gap is closed, nothing is left to split, or time is up."""
+        run, score = self.run, self.score
+        drawn = 0
+        for rounds in itertools.count():
+            run.prove(score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
+            if run.done:
+                return
+            stuck = not self.tree.split(AT_ONCE, self.relaxed.template)
+            run.tick(run.nodes + AT_ONCE)
+            if rounds % PRIMAL_EVERY == 0:
+                primal(self.outer, self.problem, score, self.bounds.reach, run, 0.01 * run.seconds_left)
+            fresh = len(self.touches) - drawn
+            if run.lower > self.relaxed.question.t * score.factor or fresh >= DRAW_EVERY or (stuck and fresh):
+                drawn = len(self.touches)
+                self.relaxed = self.ask(self.relaxed.question.near[-3:])
+            elif stuck:
+                return
 
 
-def offer(problem: Problem, run: Run, bounds: TwinBounds, bounded: Bounded) -> None:
-    """Offer the people of a linear program's point."""
-    left: Array = bounded.point[bounded.template.left.x]
-    exact = repaired(problem, bounds.reach.shared, left, bounded.point[bounded.template.right.x])
-    if exact is not None:
-        run.offer(*exact)
+def branch(problem: Problem, outer: Problem, score: Score, run: Run, bounds: TwinBounds) -> None:
+    """Close the gap by a tree. `problem` is the inner one, `outer` has the scores.
+
+    `bounds` may have been tightened under an earlier question's cut: a pair at a later, higher threshold satisfies
+    that cut too.
+    """
+    Branch(problem, outer, score, run, bounds).close()

@@ -15,18 +15,20 @@ import numpy as np
 
 from likewise.activations import by_name
 from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
+from likewise.bounds.ball import BALLS, excess
 from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode, pieces
 from likewise.bounds.template import Template
 from likewise.bounds.tighten import open_neurons, tighten
 from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.search.branch import TANGENTS, Relaxed, branch
+from likewise.search.branch import OUTSIDE, TANGENTS, Relaxed, branch
+from likewise.search.inner import inner_problem
 from likewise.search.polish import polish
 from likewise.search.primal import primal
 from likewise.search.question import Question, ask
 from likewise.search.run import Run, repaired
-from likewise.search.score import Score, as_logits, tangent_points, tangents
+from likewise.search.score import Score, tangent_points, tangents
 from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch, solver_room
 
 FOR_REACH = 0.1  # share of the time to find out which categories can change
@@ -49,15 +51,14 @@ class Model:
 
 def search_milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
     """Close the gap of one direction as far as time allows; everything found goes through `run`."""
-    logits, score = as_logits(problem.network)
-    inner = replace(problem, network=logits)
+    inner, score = inner_problem(problem)
     where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
     bounds = twin_bounds(inner, where)
     prove_from_bounds(run, score, bounds)
     if run.done:
         return
-    primal(problem, logits, score, where, run, min(FIRST_PRIMAL, 0.2 * run.seconds_left))
-    engine = Engine(inner, problem.network, score, run, solver, threads)
+    primal(problem, inner, score, where, run, min(FIRST_PRIMAL, 0.2 * run.seconds_left))
+    engine = Engine(inner, problem, score, run, solver, threads)
     bounds = engine.forward(bounds)
     prove_from_bounds(run, score, bounds)
     engine.close(bounds)
@@ -71,10 +72,10 @@ def prove_from_bounds(run: Run, score: Score, bounds: TwinBounds) -> None:
 
 @dataclass(slots=True, eq=False)
 class Engine:
-    """One direction of one problem, with its logit network, on one solver."""
+    """One direction of one problem on one solver: `problem` is the inner one, `outer` what pairs must satisfy."""
 
     problem: Problem
-    network: Network
+    outer: Problem
     score: Score
     run: Run
     solver: Solver
@@ -88,7 +89,7 @@ class Engine:
         for index in range(1, len(bounds.layers)):
             if not open_neurons(bounds.layers[index - 1]).any():
                 continue
-            template = Template(self.problem, bounds.reach, 1e-4, index)
+            template = Template(self.problem, bounds, replace(self.detail, ball=1e-4), index)
             session = Session(template.model(self.problem, bounds))
             bounds = tighten(self.problem, bounds, template, session, deadline, first=index)
             self.run.tick()
@@ -98,10 +99,12 @@ class Engine:
         """Ask thresholds just above the best pair until none is left to ask."""
         near: list[float] = []
         stalled = 0
-        outer = replace(self.problem, network=self.network)
         seconds = self.run.seconds_left
         # A solver needs a grid where activations are curved; a tree only has to shrink their intervals.
-        curved = not is_piecewise_linear(self.problem.network)
+        # So is the ball of an embedding that is made of tangents.
+        curved = not is_piecewise_linear(self.problem.network) or (
+            self.problem.aside > 0 and self.problem.metric.p not in BALLS
+        )
         while not self.run.done and stalled < STALLED:
             before = (self.run.lower, self.run.upper)
             question = self.question(near)
@@ -109,7 +112,7 @@ class Engine:
             if not near and not self.run.done:
                 # Before the solver starts it pays to look longer: a better pair asks a sharper question.
                 time_for_pairs = min(MORE_PRIMAL * open_count(tight), 0.1 * seconds)
-                primal(outer, self.problem.network, self.score, bounds.reach, self.run, time_for_pairs)
+                primal(self.outer, self.problem, self.score, bounds.reach, self.run, time_for_pairs)
                 question = self.question(near)
             if self.run.done:
                 return
@@ -125,7 +128,7 @@ class Engine:
 
     def branch(self, bounds: TwinBounds) -> None:
         """Close the gap by a tree: for curved activations, and when the solver is not to be trusted."""
-        branch(self.problem, self.network, self.score, self.run, bounds)
+        branch(self.problem, self.outer, self.score, self.run, bounds)
 
     def question(self, near: list[float]) -> Question:
         """Ask for a little more than the best pair; without a cut if the solver was seen to lose it."""
@@ -137,7 +140,7 @@ class Engine:
         problem = part or self.problem
         last = len(problem.network.layers) - 1
         encoding = encode(problem, bounds, self.detail, last)
-        add_preactivations(encoding, problem, bounds, last)
+        add_preactivations(encoding, problem, bounds, last, self.detail)
         a, b = int(encoding.left.z[last][0]), int(encoding.right.z[last][0])
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
@@ -163,7 +166,7 @@ class Engine:
         deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
         size = openness(bounds)
         for _ in range(PASSES):
-            relaxed = Relaxed(self.problem, bounds, self.score, question)
+            relaxed = Relaxed(self.problem, bounds, self.score, question, self.detail.touches)
             session = Session(relaxed.template.model(self.problem, bounds))
             slack, _ = session.maximise(relaxed.objective)
             self.claim(question, slack, None)
@@ -216,17 +219,16 @@ class Engine:
 
     def offer(self, encoding: Encoding, where: Reach, x: Array) -> None:
         """Offer the people of a solver's point."""
-        exact = repaired(self.problem, where.shared, x[encoding.left.x], x[encoding.right.x])
+        exact = repaired(self.outer, where, x[encoding.left.x], x[encoding.right.x])
         if exact is not None:
             self.run.offer(*exact)
 
     def climb(self, encoding: Encoding, where: Reach, x: Array) -> None:
         """Polish the pair that a solver's point stands for: its categories may be new, its numbers a little off."""
-        outer = replace(self.problem, network=self.network)
-        exact = repaired(outer, where.shared, x[encoding.left.x], x[encoding.right.x])
+        exact = repaired(self.outer, where, x[encoding.left.x], x[encoding.right.x])
         if exact is not None:
             seconds = min(CLIMB_SECONDS, 0.1 * self.run.seconds_left)
-            polish(outer, self.problem.network, self.score, where, self.run, exact, seconds)
+            polish(self.outer, self.problem, self.score, where, self.run, exact, seconds)
 
     def refine(self, x: Array | None, encoding: Encoding, bounds: TwinBounds) -> None:
         """Draw the ball closer, and add breakpoints where a solver's point sits on a curved activation.
@@ -235,6 +237,8 @@ class Engine:
         """
         if x is None:
             return
+        over, touch = excess(bounds.reach.differences, x[encoding.d])
+        touches = (*self.detail.touches, touch) if over > OUTSIDE else self.detail.touches
         grid = dict(self.detail.grid)
         for index in range(len(encoding.left.v)):
             names = self.problem.network.layers[index].activations
@@ -248,7 +252,7 @@ class Engine:
                     curve = pieces(name, box.lower[j], box.upper[j], self.detail, (index, j))
                     new = _split(curve.breaks, float(x[side.z[index][j]]) / side.scale[index][j])
                     grid[(index, j)] = np.unique(np.concatenate([grid.get((index, j), np.empty(0)), new]))
-        self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9))
+        self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9), touches=touches)
 
 
 def is_piecewise_linear(network: Network) -> bool:

@@ -9,18 +9,22 @@ every similar pair with its true values, so the solver's dual bound is an upper 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from likewise.activations import by_name, pwl_bounds
-from likewise.bounds import Box, domain_upper
+from likewise.bounds import Box, Differences, Reach, domain_upper
+from likewise.bounds.encoding import people_rows
 from likewise.bounds.interval import activate, affine
+from likewise.bounds.reach import unlimited
 from likewise.bounds.rows import Index, Rows
 from likewise.domain import Domain
+from likewise.metric import Metric, unfolded
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array, up
+from likewise.search.inner import beside
 from likewise.search.run import Run, repaired
 from likewise.solvers import Limits, Progress, Session, Solver, Status, Watch, solver_room
 
@@ -37,21 +41,23 @@ class Copy:
 
 def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid: int = GRID) -> None:
     """Solve the published encoding of one direction and claim the solver's dual bound."""
-    left_bounds = layer_bounds(problem.network, problem.left, grid, run)
-    same = problem.symmetric
-    right_bounds = left_bounds if same else layer_bounds(problem.network, problem.right, grid, run)
+    network, metric, eps = _flat(problem)
+    left_bounds = layer_bounds(network, problem.left, grid, run)
+    right_bounds = left_bounds if problem.symmetric else layer_bounds(network, problem.right, grid, run)
     rows = Rows()
-    left = _copy(rows, problem.network, problem.left, left_bounds, grid, len(problem.network.layers))
-    right = _copy(rows, problem.network, problem.right, right_bounds, grid, len(problem.network.layers))
-    metric = problem.metric.boxed()
+    left = _copy(rows, network, problem.left, left_bounds, grid, len(network.layers))
+    right = _copy(rows, network, problem.right, right_bounds, grid, len(network.layers))
+    one, other = (left.x, right.x) if metric.width == problem.right.width else (left.v[1:], right.v[1:])
     for row in metric.matrix:
-        rows.row([*left.x, *right.x], [*row, *-row], -problem.eps, problem.eps)
+        rows.row([*one, *other], [*row, *-row], -eps, eps)
     objective = np.zeros(len(rows.lower))
     objective[left.v[0]], objective[right.v[0]] = 1.0, -1.0
     model = rows.model(objective)
     room = solver_room(model)
     trusted = f"dual bounds of {solver.name}"
-    unshared = np.zeros(problem.left.width, dtype=bool)
+    apart = problem.right.upper - problem.left.lower
+    plain = metric if metric.width == len(apart) else unlimited(len(apart))
+    anyhow = Reach(Differences(plain, eps, -apart, apart), np.zeros(len(apart), dtype=bool), problem.right.groups)
 
     def progress(news: Progress) -> bool:
         run.tick(news.nodes)
@@ -59,7 +65,7 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
         return run.done
 
     def point(x: Array) -> None:
-        exact = repaired(problem, unshared, x[left.x], x[right.x])
+        exact = repaired(problem, anyhow, x[left.x], x[right.x])
         if exact is not None:
             run.offer(*exact)
 
@@ -71,6 +77,16 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
         run.prove(answer.bound + room, trusted)
     if answer.point is not None:
         point(answer.point)
+
+
+def _flat(problem: Problem) -> tuple[Network, Metric, float]:
+    """Return the network, the rectangular metric and eps; an embedding that is not linear is run beside the network."""
+    metric = problem.metric.boxed()
+    if metric.is_linear:
+        apart = np.maximum(problem.left.upper - problem.right.lower, problem.right.upper - problem.left.lower)
+        return problem.network, *unfolded(metric, problem.eps, up(np.abs(apart), 2))
+    both = problem.network if metric.phi is None else beside([problem.network, metric.phi])
+    return both, replace(metric, phi=None), problem.eps
 
 
 def layer_bounds(network: Network, domain: Domain, grid: int, run: Run) -> list[Box]:
@@ -114,6 +130,7 @@ def _copy(rows: Rows, network: Network, domain: Domain, bounds: list[Box], grid:
         rows.row(x[group], np.ones(group.stop - group.start), 1.0, 1.0)
         for column in x[group]:
             rows.integer[column] = True
+    people_rows(rows, domain, x)
     v = x
     for index in range(layers):
         v = _layer(rows, network.layers[index], v, bounds[index], grid)

@@ -16,8 +16,10 @@ from scipy.sparse import csr_matrix, hstack, vstack
 from scipy.special import logit
 
 from likewise.activations import by_name
-from likewise.bounds import Reach
-from likewise.bounds.encoding import Detail, Encoding, encode_inputs
+from likewise.bounds import Box, Reach
+from likewise.bounds.ball import BALLS
+from likewise.bounds.encoding import Detail, compared_rows, encode_inputs
+from likewise.bounds.rows import Index
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -27,6 +29,7 @@ from likewise.solvers import LinearModel, Session
 
 STRETCH = 0.05  # how far a curved activation is followed along its tangent
 PATIENCE = 3  # cells in a row that brought nothing
+INWARD = 1e-8  # how far side constraints are drawn in, so that what a solver finds satisfies them
 ENOUGH = 1e-10  # a gain below this is none
 SPREAD = np.array([0.0, 0.02, -0.02, 0.1, -0.1, 0.4, -0.4, 1.5, -1.5, 5.0, -5.0])
 
@@ -45,7 +48,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
-    """Every z of every layer as gradient @ x + constant, with its piece's limits; the last row is the logit."""
+    """Every z of every layer as gradient @ x + constant, with its piece's limits; the last layer's rows come last."""
 
     gradient: Array
     constant: Array
@@ -53,26 +56,27 @@ class Affine:
     high: Array
 
 
-def polish(
-    problem: Problem, network: Network, score: Score, reach: Reach, run: Run, pair: Pair, seconds: float
-) -> None:
+def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, pair: Pair, seconds: float) -> None:
     """Climb from a pair until the neighbouring cells bring nothing, offering each better pair.
 
-    `network` is the problem's, ended at the logit.
+    `inner` is the same problem as the engines bound it: its network ends at the logit.
     """
     deadline = time.monotonic() + seconds
-    inputs = _inputs(problem, reach, pair)
+    network = inner.network
+    inputs = _inputs(inner, reach, pair)
     heights = [[np.zeros(len(layer.bias)) for layer in network.layers[:-1]] for _ in pair]
     best, idle = _gap(problem, pair), 0
     while idle < PATIENCE and time.monotonic() < deadline:
         sides = [_affine(network, x, shift) for x, shift in zip(pair, heights, strict=True)]
-        b_now = float(network(pair[1][None])[0])
+        b_now = float(network.preactivations(pair[1][None])[-1][0, 0])
         found, heights = _best_of_cell(network, score, inputs, sides, best, b_now)
-        exact = repaired(problem, reach.shared, *found)
+        exact = repaired(problem, reach, *found)
         value = -np.inf if exact is None else _gap(problem, exact)
         if exact is not None and value > best + ENOUGH:
             pair, best, idle = exact, value, 0
             run.offer(*exact)
+            if inner.metric.p not in BALLS:
+                inputs = _inputs(inner, reach, pair)
         else:
             idle += 1
 
@@ -82,11 +86,37 @@ def _gap(problem: Problem, pair: Pair) -> float:
     return float(scores[0] - scores[1])
 
 
-def _inputs(problem: Problem, reach: Reach, pair: Pair) -> Encoding:
-    """Encode both people with the categories of the pair."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """Both people with the categories and integers of a pair, and the variables of what an embedding compares."""
+
+    model: LinearModel
+    left: Index
+    right: Index
+    compared: Index
+
+
+def _inputs(inner: Problem, reach: Reach, pair: Pair) -> Inputs:
+    """Encode both people. Side constraints are drawn in by what a solver may miss them by: these are candidates."""
     left, right = pair
-    narrow = replace(problem, left=problem.left.sharing(left), right=problem.right.sharing(right))
-    return encode_inputs(narrow, reach, Detail(ball=1e-7))
+    narrow = replace(inner, left=inner.left.holding(left), right=inner.right.holding(right))
+    detail = Detail(ball=1e-7, touches=_touches(inner, pair))
+    encoding = encode_inputs(narrow, reach, detail, inward=INWARD)
+    compared = np.empty(0, dtype=np.int64)
+    if inner.aside:
+        wide = np.full(1 + inner.aside, 1e6)
+        _, compared = compared_rows(encoding.rows, inner, Box(-wide, wide), detail)
+    return Inputs(encoding.rows.model(), encoding.left.x, encoding.right.x, compared)
+
+
+def _touches(inner: Problem, pair: Pair) -> tuple[Array, ...]:
+    """Return where to draw tangents of a ball that is made of them: all over, and where the pair is now."""
+    if inner.metric.p in BALLS:
+        return ()
+    values = inner.network.preactivations(np.stack(pair))[-1][:, 1:] if inner.aside else np.stack(pair)
+    here = inner.metric.matrix @ (values[0] - values[1])
+    all_over = (np.full(len(here), x * inner.eps) for x in np.linspace(0.02, 1.0, 50))
+    return tuple(s[np.abs(inner.metric.matrix).sum(axis=1) > 0] for s in (here, *all_over))
 
 
 def _affine(network: Network, person: Array, shift: list[Array]) -> Affine:
@@ -122,25 +152,32 @@ def _pieces(layer: Layer, z: Array, shift: Array) -> Piece:
 
 
 def _best_of_cell(
-    network: Network, score: Score, inputs: Encoding, sides: list[Affine], best: float, b_now: float
+    network: Network, score: Score, inputs: Inputs, sides: list[Affine], best: float, b_now: float
 ) -> tuple[Pair, list[list[Array]]]:
     """Return the cell's best pair, and which limits stopped it, per side and layer (+1 an upper one, -1 a lower)."""
-    base = inputs.rows.model()
+    base = inputs.model
     columns = len(base.lower)
     blocks = [base.matrix]
     lows, highs = [base.row_lower], [base.row_upper]
-    for person, side in zip((inputs.left, inputs.right), sides, strict=True):
-        limited = side.gradient[:-1]
-        blocks.append(_spread(limited, person.x, columns))
-        lows.append(side.low[:-1] - side.constant[:-1])
-        highs.append(side.high[:-1] - side.constant[:-1])
+    compared = len(inputs.compared)
+    hidden = len(sides[0].constant) - 1 - compared
+    for x, side in zip((inputs.left, inputs.right), sides, strict=True):
+        blocks.append(_spread(side.gradient[:hidden], x, columns))
+        lows.append(side.low[:hidden] - side.constant[:hidden])
+        highs.append(side.high[:hidden] - side.constant[:hidden])
     slopes, offsets = _cuts(score, best, b_now)
     a, b = sides[0], sides[1]
-    cut = _spread(np.tile(-a.gradient[-1], (len(slopes), 1)), inputs.left.x, columns)
-    cut = cut + _spread(slopes[:, None] * b.gradient[-1], inputs.right.x, columns)
+    cut = _spread(np.tile(-a.gradient[hidden], (len(slopes), 1)), inputs.left, columns)
+    cut = cut + _spread(slopes[:, None] * b.gradient[hidden], inputs.right, columns)
+    if compared:  # what the embedding makes of the left person, less that of the right one
+        apart = _spread(a.gradient[hidden + 1 :], inputs.left, columns)
+        apart = apart - _spread(b.gradient[hidden + 1 :], inputs.right, columns)
+        blocks.append(csr_matrix(apart - _spread(np.eye(compared), inputs.compared, columns)))
+        lows.append(b.constant[hidden + 1 :] - a.constant[hidden + 1 :])
+        highs.append(lows[-1])
     blocks.append(cut)
     lows.append(np.full(len(slopes), -np.inf))
-    highs.append(a.constant[-1] - slopes * b.constant[-1] - offsets)
+    highs.append(a.constant[hidden] - slopes * b.constant[hidden] - offsets)
     matrix = vstack(blocks)
     slack = csr_matrix(np.concatenate([np.zeros(matrix.shape[0] - len(slopes)), np.ones(len(slopes))])[:, None])
     objective = np.append(np.zeros(columns), 1.0)
@@ -156,7 +193,7 @@ def _best_of_cell(
     session = Session(model)
     _, x = session.maximise(objective)
     stopped = _stopped(session.proof.multipliers[len(base.row_lower) :], network)
-    return (x[inputs.left.x], x[inputs.right.x]), stopped
+    return (x[inputs.left], x[inputs.right]), stopped
 
 
 def _spread(gradient: Array, where: np.ndarray, columns: int) -> csr_matrix:

@@ -7,7 +7,6 @@ import time
 import numpy as np
 
 from likewise.bounds import Reach
-from likewise.network import Network
 from likewise.problem import Problem
 from likewise.search.attack import Pairs, attack, kick
 from likewise.search.polish import polish
@@ -18,8 +17,8 @@ POOL = 6  # kinds of pairs (by their categories) to polish from one pool
 SEED = 0
 
 
-def primal(problem: Problem, network: Network, score: Score, reach: Reach, run: Run, seconds: float) -> None:
-    """Raise `lower` for some seconds; `network` is the problem's, ended at the logit."""
+def primal(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, seconds: float) -> None:
+    """Raise `lower` for some seconds; `inner` is the same problem as the engines bound it."""
     rng = np.random.default_rng([SEED, len(run.trace)])
     end = time.monotonic() + seconds
     seen: set[bytes] = set()
@@ -28,7 +27,7 @@ def primal(problem: Problem, network: Network, score: Score, reach: Reach, run: 
         for pair in _kinds(problem, reach, pool, seen):
             if time.monotonic() > end:
                 break
-            polish(problem, network, score, reach, run, pair, end - time.monotonic())
+            polish(problem, inner, score, reach, run, pair, end - time.monotonic())
         if time.monotonic() < end:
             pool = kick(problem, reach, run, rng)
 
@@ -39,10 +38,10 @@ def _kinds(problem: Problem, reach: Reach, pool: Pairs, seen: set[bytes]) -> lis
     whole[problem.right.continuous] = False
     fresh = []
     for left, right in zip(pool.left, pool.right, strict=True):
-        kind = np.concatenate([left[whole], right[whole]]).round().astype(np.int8).tobytes()
+        kind = np.concatenate([left[whole], right[whole]]).round(6).tobytes()
         if kind in seen and whole.any():
             continue
-        exact = repaired(problem, reach.shared, left, right)
+        exact = repaired(problem, reach, left, right)
         if exact is None:
             continue
         seen.add(kind)

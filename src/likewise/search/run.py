@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from likewise.bounds import Reach
 from likewise.certificate import Certificate, Witness
 from likewise.domain import Domain
 from likewise.errors import SoundnessError
@@ -66,7 +67,7 @@ class Run:
 
     def _anyone(self) -> tuple[Array, Array]:
         """Return a pair that certainly exists: the same person twice."""
-        person = self.problem.left.sample(1, np.random.default_rng(0))[0]
+        person = self.problem.left.person()
         self.problem.right.require(person, "a person of the left domain")
         return person, person.copy()
 
@@ -175,19 +176,28 @@ class Run:
         )
 
 
-def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) -> tuple[Array, Array] | None:
+def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple[Array, Array] | None:
     """Turn a solver's float pair into one that exists, or return None.
 
-    Categories are rounded, the box is kept, and what may vary of the difference is drawn, as little as it takes,
-    towards the one that brings both people closest.
+    Categories and integers are rounded, the box is kept, and what may vary of the difference is drawn, as little as it
+    takes, towards the one that brings both people closest.
     """
-    left, right = (_rounded(x, domain) for x, domain in ((left, problem.left), (right, problem.right)))
-    left = np.where(shared, right, left)
+    left, right = _rounded(left, problem.left), _rounded(right, problem.right)
+    left = np.where(where.shared, right, left)
     left = np.where(np.abs(left - right) < SAME, right, left)
     if problem.admits(left, right):
         return left, right
-    columns = np.setdiff1d(problem.right.continuous, np.flatnonzero(shared))
-    closest = _closest(problem, left, right, columns)
+    columns = np.setdiff1d(problem.right.continuous, np.flatnonzero(where.shared))
+    if (problem.left.lower == problem.left.upper).all():  # then only the right person can move
+        turned = _drawn_in(problem.swapped(), where, right, left, columns)
+        return None if turned is None else (turned[1], turned[0])
+    return _drawn_in(problem, where, left, right, columns)
+
+
+def _drawn_in(
+    problem: Problem, where: Reach, left: Array, right: Array, columns: np.ndarray
+) -> tuple[Array, Array] | None:
+    closest = _closest(problem, where, left, right, columns)
     for shrink in SHRINK:
         moved = left.copy()
         moved[columns] += shrink * (right[columns] + closest - left[columns])
@@ -198,7 +208,7 @@ def repaired(problem: Problem, shared: np.ndarray, left: Array, right: Array) ->
 
 
 def _rounded(x: Array, domain: Domain) -> Array:
-    person = np.clip(x, domain.lower, domain.upper)
+    person = domain.snap(x)
     for group in domain.groups:
         one = np.zeros(group.stop - group.start)
         one[int(np.argmax(person[group]))] = 1.0
@@ -206,14 +216,27 @@ def _rounded(x: Array, domain: Domain) -> Array:
     return person
 
 
-def _closest(problem: Problem, left: Array, right: Array, columns: np.ndarray) -> Array:
-    """Return the difference in the given columns that is least in the 2-norm of the metric, the others held."""
-    rest = left - right
-    rest[columns] = 0.0
-    if not rest.any() or not len(columns):
+def _closest(problem: Problem, where: Reach, left: Array, right: Array, columns: np.ndarray) -> Array:
+    """Return the difference in the given columns that is least in the 2-norm of the metric, the others held.
+
+    An embedding that is not linear is followed along its derivatives at the left person.
+    """
+    d = left - right
+    if problem.metric.is_linear:
+        matrix = where.differences.metric.matrix
+        rest = d.copy()
+        rest[columns] = 0.0
+        if not rest.any():
+            return np.zeros(len(columns))
+        goal = -(matrix @ rest)
+    else:
+        one, other = problem.metric.embed(np.stack([left, right]))
+        phi = problem.metric.phi
+        matrix = problem.metric.matrix @ (np.eye(len(left)) if phi is None else phi.jacobian(left))
+        goal = matrix[:, columns] @ d[columns] - problem.metric.matrix @ (one - other)
+    if not len(columns) or not len(matrix):
         return np.zeros(len(columns))
     lower = problem.left.lower[columns] - right[columns]
     upper = problem.left.upper[columns] - right[columns]
-    matrix = problem.metric.matrix
     wide = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
-    return np.asarray(lsq_linear(matrix[:, columns], -(matrix @ rest), (lower, wide)).x)
+    return np.asarray(lsq_linear(matrix[:, columns], goal, (lower, wide)).x)

@@ -122,7 +122,7 @@ class Tree:
 def influence(network: Network) -> list[Array]:
     """Estimate how much each neuron of each layer moves the logit: products of absolute weights (for ranking only)."""
     weights = [np.abs(layer.weight) for layer in network.layers]
-    reach = [weights[-1][0]]
+    reach = [weights[-1].max(axis=0)]  # of the logit, and of what an embedding compares
     for weight in reversed(weights[1:-1]):
         reach.insert(0, reach[0] @ weight)
     return reach
@@ -131,13 +131,19 @@ def influence(network: Network) -> list[Array]:
 def best_split(bounded: Bounded, reach: list[Array]) -> Split:
     """Choose the category or the neuron where the linear program's point is furthest from a real pair."""
     nothing = Split(0.0, list)
-    return max([nothing, *_group_splits(bounded, reach), *_neuron_splits(bounded, reach)], key=lambda s: s.weight)
+    splits = [*_group_splits(bounded, reach), *_integer_splits(bounded, reach), *_neuron_splits(bounded, reach)]
+    return max([nothing, *splits], key=lambda s: s.weight)
+
+
+def _effect(network: Network, reach: list[Array]) -> Array:
+    """Estimate how much each column moves the logit."""
+    first = np.abs(network.layers[0].weight)
+    return np.asarray((reach[0] if len(network.layers) > 1 else np.ones(len(first))) @ first)
 
 
 def _group_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
     problem, template = bounded.part.problem, bounded.template
-    first = problem.network.layers[0].weight
-    effect = (reach[0] if len(problem.network.layers) > 1 else np.ones(1)) @ np.abs(first)
+    effect = _effect(problem.network, reach)
     splits = []
     for group in problem.right.groups:
         for side, x in (("left", template.left.x[group]), ("right", template.right.x[group])):
@@ -160,6 +166,43 @@ def _by_category(part: Part, group: slice, category: int, side: str, shared: boo
             for name in ("left", "right") if shared else (side,):
                 domains[name] = domains[name].only(group, allowed)
             if all(_inhabited(domain, group) for domain in domains.values()):
+                halves.append(_fewer_people(part, replace(part.problem, left=domains["left"], right=domains["right"])))
+        return [half for half in halves if half is not None]
+
+    return cut
+
+
+def _integer_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
+    problem, template = bounded.part.problem, bounded.template
+    effect = _effect(problem.network, reach)
+    splits = []
+    for column in problem.right.integers.tolist():
+        step, low = problem.right.steps[column], problem.right.lower[column]
+        for side, x in (("left", template.left.x[column]), ("right", template.right.x[column])):
+            steps = (bounded.point[x] - low) / step
+            off = abs(float(steps - np.round(steps)))
+            if off > 1e-7:
+                at = float(np.floor(steps))
+                splits.append(Split(off * step * float(effect[column]), _by_step(bounded.part, column, at, side)))
+    return splits
+
+
+def _by_step(part: Part, column: int, at: float, side: str) -> Callable[[], list[Half]]:
+    """Cut between two neighbouring values of an integer, `at` steps above its least on the right and the next."""
+
+    def cut() -> list[Half]:
+        grid = part.problem.right.steps[column]
+        below = part.problem.right.lower[column] + (at + 0.5) * grid
+        shared = bool(part.bounds.reach.shared[column])
+        halves = []
+        for is_below in (True, False):
+            domains = {"left": part.problem.left, "right": part.problem.right}
+            for name in ("left", "right") if shared else (side,):
+                narrow = domains[name].beyond(column, below, is_below)
+                if narrow is None:
+                    break
+                domains[name] = narrow
+            else:
                 halves.append(_fewer_people(part, replace(part.problem, left=domains["left"], right=domains["right"])))
         return [half for half in halves if half is not None]
 
