@@ -14,7 +14,8 @@ import numpy as np
 
 from likewise.domain import Continuous, Display, Domain, Feature, OneHot
 from likewise.errors import InputError, MetricError
-from likewise.metric import Mahalanobis, Metric, WeightedLp
+from likewise.metric import Embedding, Mahalanobis, Metric, WeightedLp
+from likewise.network import Layer, Network
 from likewise.rounding import Array
 
 TRAIN_SHARE = 0.8
@@ -73,11 +74,12 @@ class Dataset:
         return f"Dataset({self.name}, {len(self.y_train)} train, {len(self.y_test)} test, {self.domain.width} columns)"
 
     def metric(self, kind: str = "mahalanobis") -> Metric:
-        """Return who is similar: "mahalanobis" (learnt, embedded) or "linf" (weight 1 on every column).
+        """Return who is similar: "mahalanobis" or "embedding" (learnt, embedded), or "linf" (weight 1 on every column).
 
-        The embedded S was learnt once, on the columns without the sensitive features, and is the same for every
-        seed. Sensitive columns that are kept get zero rows and columns in S, and weight 0 in linf: people who
-        differ in them alone are at distance 0.
+        Both were learnt once (benchmarks/learn_metrics.py), on the columns without the sensitive features, and are the
+        same for every seed. The embedding is 10 linear units in shares of their range, and the largest difference
+        counts. Sensitive columns that are kept get zero rows and columns in S, and weight 0 in the others: people
+        who differ in them alone are at distance 0.
         """
         maker = METRICS.get(kind)
         if maker is None:
@@ -93,12 +95,9 @@ class Dataset:
 
 
 def _mahalanobis(data: Dataset) -> Metric:
-    kept = data._kept()
     with np.load(io.BytesIO(resource(f"{data.name}.metric.npz")), allow_pickle=False) as stored:
-        learnt = stored["S"]
-    S = np.zeros((data.domain.width, data.domain.width))
-    S[np.ix_(kept, kept)] = learnt
-    return Mahalanobis(S)
+        learnt = Mahalanobis(stored["S"]).matrix
+    return Metric(_widened(learnt, data), 2.0, "mahalanobis")
 
 
 def _linf(data: Dataset) -> Metric:
@@ -107,7 +106,25 @@ def _linf(data: Dataset) -> Metric:
     return WeightedLp(weights)
 
 
-METRICS: Mapping[str, Callable[[Dataset], Metric]] = {"mahalanobis": _mahalanobis, "linf": _linf}
+def _embedding(data: Dataset) -> Metric:
+    with np.load(io.BytesIO(resource(f"{data.name}.embedding.npz")), allow_pickle=False) as stored:
+        learnt, bias = stored["W0"], stored["b0"]
+    phi = Network([Layer(_widened(learnt, data), bias, "identity")])
+    return Embedding(phi, WeightedLp(np.ones(len(learnt))))
+
+
+def _widened(learnt: Array, data: Dataset) -> Array:
+    """Return the matrix with a column of zeros for each sensitive column."""
+    wide = np.zeros((len(learnt), data.domain.width))
+    wide[:, data._kept()] = learnt
+    return wide
+
+
+METRICS: Mapping[str, Callable[[Dataset], Metric]] = {
+    "mahalanobis": _mahalanobis,
+    "linf": _linf,
+    "embedding": _embedding,
+}
 
 
 def resource(name: str) -> bytes:
@@ -154,12 +171,18 @@ def read_table(packed: bytes) -> dict[str, np.ndarray]:
 
 def _encode(column: Column, values: np.ndarray, train: np.ndarray) -> tuple[Feature, Array]:
     if column.kind == "one_hot":
-        return _one_hot(column, values, sorted(set(values.tolist())))
+        return _one_hot(column, values, _ordered(set(values.tolist())))
     numbers = values.astype(np.float64)
     low, high = float(numbers[train].min()), float(numbers[train].max())
     factor = (high - low) or 1.0
     display = Display(low, factor, column.unit, title=column.title)
     return Continuous(column.name, 0.0, 1.0, display), ((numbers - low) / factor)[:, None]
+
+
+def _ordered(values: set[str]) -> list[str]:
+    """Return categories in the order of their numbers if they are whole numbers, else of their letters."""
+    whole = all(value.removeprefix("-").isdecimal() for value in values)
+    return sorted(values, key=int) if whole else sorted(values)
 
 
 def _one_hot(column: Column, values: np.ndarray, categories: Sequence[str]) -> tuple[Feature, Array]:

@@ -13,14 +13,25 @@ For example:
     factor = 56.0
     unit = "years"
     [[feature]]
+    name = "children"
+    kind = "integer"         # low, low + step, ..., high
+    low = 0
+    high = 9
+    step = 1
+    [[feature]]
     name = "status"
     kind = "one_hot"
     values = ["A11", "A12"]
     labels = { A11 = "overdrawn" }
+    [[constraint]]           # sum of coefficient * column <= at_most; the column of a category is feature=category
+    terms = { "status=A11" = 0.5, age = 1.0 }
+    at_most = 1.0
     [metric]
     kind = "mahalanobis"     # S = [[...]], or A = [[...]] with S = A^T A, or file = "metric.npz" with key S or A
-    # kind = "lp"            # p = "inf" or 1; weights = 1.0 or one per column, or file with key weights
+    # kind = "lp"            # p = "inf" or a number >= 1; weights = 1.0 or one per column, or file with key weights
     # relaxation = "box"     # the paper's rectangle instead of the ball
+    # kind = "embedding"     # file = "phi.npz", a network (W0, b0, activations), whose outputs are compared by
+    # [metric.inner]         # another metric, given as above
 """
 
 from __future__ import annotations
@@ -35,18 +46,24 @@ from typing import Any
 
 import numpy as np
 
-from likewise.domain import Continuous, Display, Domain, Feature, OneHot
+from likewise.domain import Continuous, Display, Domain, Feature, Integer, OneHot
 from likewise.errors import DomainError, FileError, InputError, MetricError
 from likewise.load._arrays import brief, listed, numbers, read_arrays, take
-from likewise.metric import Mahalanobis, Metric, WeightedLp
+from likewise.load.npz import read_npz
+from likewise.metric import Embedding, Mahalanobis, Metric, WeightedLp
 from likewise.metric._form import relaxed
 from likewise.rounding import Array
 
 LIMIT = 1 << 26  # no schema is longer than this
-TOP = ("title", "source", "feature", "metric")
+TOP = ("title", "source", "feature", "constraint", "metric")
 SHOWN = ("title", "offset", "factor", "unit", "labels")
-KINDS: Mapping[str, tuple[str, ...]] = {"continuous": ("low", "high"), "one_hot": ("values",)}
-METRICS: Mapping[str, tuple[str, ...]] = {"mahalanobis": ("S", "A"), "lp": ("weights",)}
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "continuous": ("low", "high"),
+    "integer": ("low", "high", "step"),
+    "one_hot": ("values",),
+}
+# what defines a metric, here or in its file; `scales` are w^(1/p), for weights that do not round back
+METRICS: Mapping[str, tuple[str, ...]] = {"mahalanobis": ("S", "A"), "lp": ("weights", "scales"), "embedding": ()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +89,10 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
         raise DomainError(f"{file}: needs at least one [[feature]] table")
     features = [_feature(file, i, table) for i, table in enumerate(tables)]
+    constraints = _constraints(file, data.get("constraint", []))
     try:
-        domain = Domain(features)
+        domain = Domain(features, constraints=constraints)
+        domain.person()  # or an error that says which constraints leave nobody
     except DomainError as error:
         raise DomainError(f"{file}: {error}") from None
     return Schema(domain, _metric(file, data.get("metric"), domain.width), title, source)
@@ -107,6 +126,9 @@ def _feature(file: Path, index: int, table: Mapping[str, Any]) -> Feature:
     try:
         if kind == "continuous":
             return Continuous(name, _number(where, table, "low"), _number(where, table, "high"), display)
+        if kind == "integer":
+            low, high = _number(where, table, "low"), _number(where, table, "high")
+            return Integer(name, low, high, _number(where, table, "step", 1.0), display)
         feature = OneHot(name, _values(where, table), display)
     except DomainError as error:
         raise DomainError(str(error) if str(error).startswith(where) else f"{file}: {error}") from None
@@ -127,6 +149,21 @@ def _display(where: str, table: Mapping[str, Any]) -> Display:
         tuple(labels.items()),
         _text(where, table, "title"),
     )
+
+
+def _constraints(file: Path, tables: object) -> list[tuple[dict[str, float], float]]:
+    """Return the [[constraint]] tables as pairs ({column: coefficient}, at_most); the domain knows the columns."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise DomainError(f"{file}: constraints are [[constraint]] tables")
+    rows = []
+    for i, table in enumerate(tables):
+        where = f"{file}: constraint {i + 1}"
+        _refuse_unknown(where, table, ("terms", "at_most"), DomainError)
+        terms = table.get("terms")
+        if not isinstance(terms, dict) or not terms:
+            raise DomainError(f"{where}: terms must be a table of column = coefficient")
+        rows.append(({name: _number(where, terms, name) for name in terms}, _number(where, table, "at_most")))
+    return rows
 
 
 def _values(where: str, table: Mapping[str, Any]) -> list[str]:
@@ -156,29 +193,44 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
         raise kind(f"{where}: unknown key {listed(unknown)}\nknown: {', '.join(known)}")
 
 
-def _metric(file: Path, table: object, width: int) -> Metric:
-    where = f"{file}: [metric]"
+def _metric(file: Path, table: object, width: int, where: str = "[metric]", columns: str = "the features") -> Metric:
+    where = f"{file}: {where}" if where.startswith("[") else where
     if not isinstance(table, dict):
-        raise MetricError(f"{file}: needs a [metric] table with kind = 'mahalanobis' or 'lp'")
+        raise MetricError(f"{file}: needs a {where.split(': ')[-1]} table with kind = one of {', '.join(METRICS)}")
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in METRICS:
         raise MetricError(f"{where}: unknown kind {str(kind)[:60]!r}; known: {', '.join(METRICS)}")
+    metric = _embedding(file, where, table) if kind == "embedding" else _linear(file, where, kind, table, width)
+    if metric.width != width:
+        raise MetricError(f"{where}: {kind} is for {metric.width} columns, {columns} have {width}")
+    return metric
+
+
+def _embedding(file: Path, where: str, table: Mapping[str, Any]) -> Metric:
+    _refuse_unknown(where, table, ("kind", "file", "inner"), MetricError)
+    phi = read_npz(_beside(file, where, table.get("file")))
+    inner = _metric(file, table.get("inner"), phi.outputs, "[metric.inner]", "the outputs of the embedding")
+    try:
+        return Embedding(phi, inner)
+    except MetricError as error:
+        raise MetricError(f"{where}: {brief(error)}") from None
+
+
+def _linear(file: Path, where: str, kind: str, table: Mapping[str, Any], width: int) -> Metric:
     extra = ("p",) if kind == "lp" else ()
     _refuse_unknown(where, table, ("kind", "file", *METRICS[kind], *extra, "relaxation"), MetricError)
     key, given = _given(file, where, table, METRICS[kind])
     relaxation = table.get("relaxation")
     try:
         if kind == "lp":
-            metric = WeightedLp(np.full(width, given) if np.ndim(given) == 0 else given, _p(table), relaxation)
-        elif key == "S":
-            metric = Mahalanobis(given, relaxation)
-        else:
-            metric = relaxed(Metric(given, 2.0, "mahalanobis"), relaxation)
+            given = np.full(width, given) if np.ndim(given) == 0 else given
+            weighted = WeightedLp(given, _p(table), relaxation)  # refuses what is negative, of the wrong shape, ...
+            return weighted if key == "weights" else relaxed(Metric(np.diag(given), _p(table), "lp"), relaxation)
+        if key == "S":
+            return Mahalanobis(given, relaxation)
+        return relaxed(Metric(given, 2.0, "mahalanobis"), relaxation)
     except MetricError as error:
         raise MetricError(f"{where}: {brief(error)}") from None
-    if metric.width != width:
-        raise MetricError(f"{where}: {key} is for {metric.width} columns, the features have {width}")
-    return metric
 
 
 def _given(file: Path, where: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Array]:
@@ -219,5 +271,5 @@ def _beside(file: Path, where: str, name: object) -> Path:
 def _p(table: Mapping[str, Any]) -> float:
     p = table.get("p", "inf")
     if isinstance(p, bool) or not (p == "inf" or isinstance(p, int | float)):
-        raise MetricError(f"p must be 'inf' or 1, got {str(p)[:60]!r}")
+        raise MetricError(f"p must be 'inf' or a number >= 1, got {str(p)[:60]!r}")
     return float(p)
