@@ -37,6 +37,15 @@ def _versus() -> list[str]:
     ]
 
 
+def _settings() -> list[str]:
+    return [
+        f"{recipe}/{data}_16x16|{metric}|0.2"
+        for metric in ("embedding", "linf", "mahalanobis")
+        for data in ("adult", "credit", "german", "crime")
+        for recipe in ("paper", "mild")
+    ]
+
+
 def _smoke() -> list[str]:
     return [
         "paper/adult_8|linf|0.05",
@@ -50,5 +59,6 @@ GRIDS: dict[str, Grid] = {
     "smoke": Grid(_smoke, ("milp",), 20.0),
     "adult": Grid(_adult, ("milp",), 20.0, threads=2),
     "known": Grid(lambda: list(known()), ("milp",), 20.0),
+    "settings": Grid(_settings, ("milp",), 60.0, threads=2),
     "versus": Grid(_versus, ("milp", "paper"), 180.0),
 }

@@ -15,7 +15,7 @@ import likewise as lw
 
 MODELS = Path(__file__).resolve().parent / "models"
 WIDTHS = ("8", "16", "24", "32", "64", "8x8", "16x16", "16x16x16", "16x16x16x16", "64x64")
-METRICS = ("mahalanobis", "linf", "box")
+METRICS = ("mahalanobis", "linf", "box", "embedding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,25 @@ def metric_of(data: str, kind: str) -> lw.Metric:
         return lw.WeightedLp(np.ones(domain_of(data).width))
     if kind not in METRICS:
         raise ValueError(f"unknown metric {kind!r}: expected one of {', '.join(METRICS)}")
+    if kind == "embedding":
+        return _embedding(data)
     with np.load(MODELS / f"{data}.metric.npz", allow_pickle=False) as file:
         return lw.Mahalanobis(file["S"], relaxation="box" if kind == "box" else None)
+
+
+def _embedding(data: str) -> lw.Metric:
+    """Return the learnt embedding of a data set; a column that only the networks have is not looked at."""
+    learnt = lw.datasets.load(data)
+    metric = learnt.metric("embedding")
+    assert metric.phi is not None
+    names = [name for feature, span in learnt.domain.spans for name in [feature.name] * (span.stop - span.start)]
+    wanted = [name for feature, span in domain_of(data).spans for name in [feature.name] * (span.stop - span.start)]
+    layer = metric.phi.layers[0]
+    weight = np.zeros((len(layer.bias), len(wanted)))
+    weight[:, [k for k, name in enumerate(wanted) if name in names]] = layer.weight
+    return lw.Embedding(
+        lw.Network([lw.Layer(weight, layer.bias, layer.activations)]), lw.WeightedLp(np.ones(len(weight)))
+    )
 
 
 def known() -> dict[str, Known]:

@@ -1,9 +1,11 @@
 """Random small problems at scale: dense search against `upper`, witnesses re-verified, one file per finished problem.
 
-    python benchmarks/soundness.py [--count 500] [--seed0 0] [--seconds 20] [--results FOLDER]
+    python benchmarks/soundness.py [--suite small|wide] [--count 500] [--seed0 0] [--seconds 20] [--results FOLDER]
 
-Every problem is certified by `milp` with a solver that goes round, and by `paper` with another. It can be stopped and
-resumed; the summary and a table of what was covered go to stdout, and the exit code is 1 if anything was refuted.
+The small problems have every activation and the metrics of the paper; the wide ones integers, constraints, every p,
+embeddings, several outputs, sub-populations and residual networks. Every problem is certified by `milp` with a solver
+that goes round, and by `paper` with another. It can be stopped and resumed; the summary and a table of what was covered
+go to stdout, and the exit code is 1 if anything was refuted.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,40 @@ PAPER_SECONDS = 5.0
 sys.path.insert(0, str(ROOT / "tests"))
 problems: Any = import_module("problems")
 oracle: Any = import_module("oracle")
+wide: Any = import_module("wide")
+wide_oracle: Any = import_module("wide_oracle")
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Where problems come from, who judges them, how a file is called, and what the coverage table counts."""
+
+    make: Callable[[int], Any]
+    oracle: Any
+    prefix: str
+    rows: str
+    columns: Sequence[str]
+    names: tuple[str, ...]
+
+
+SUITES = {
+    "small": Suite(
+        problems.make,
+        oracle,
+        "soundness",
+        "activation",
+        problems.METRICS,
+        ("activation", "metric", "trait", "left", "smooth"),
+    ),
+    "wide": Suite(
+        wide.make_wide,
+        wide_oracle,
+        "wide",
+        "network",
+        wide.METRICS,
+        ("network", "metric", "output", "left", "integers", "rows", "smooth"),
+    ),
+}
 
 
 def runs(case: Any, seconds: float) -> list[Settings]:
@@ -41,7 +78,7 @@ def runs(case: Any, seconds: float) -> list[Settings]:
     ]
 
 
-def check(case: Any, settings: Settings, found: Any) -> dict[str, Any]:
+def check(suite: Suite, case: Any, settings: Settings, found: Any) -> dict[str, Any]:
     """Certify one case in one way and list everything that is wrong with the answer."""
     s = settings
     started = time.monotonic()
@@ -59,36 +96,32 @@ def check(case: Any, settings: Settings, found: Any) -> dict[str, Any]:
         "upper": finite(cert.upper),
         "seconds": time.monotonic() - started,
         "closed": cert.gap <= s.gap,
-        "wrong": oracle.violations(case.problem, cert, found),
+        "wrong": suite.oracle.violations(case.problem, cert, found),
         "notes": list(cert.notes),
     }
 
 
-def run_case(seed: int, seconds: float) -> dict[str, Any]:
+def run_case(suite: Suite, seed: int, seconds: float) -> dict[str, Any]:
     """Return everything about one seed."""
-    case = problems.make(seed)
-    found = oracle.dense_search(case.problem)
+    case = suite.make(seed)
+    found = suite.oracle.dense_search(case.problem)
     return {
         "seed": seed,
         "case": repr(case),
-        "activation": case.activation,
-        "metric": case.metric,
-        "trait": case.trait,
-        "left": case.left,
-        "smooth": case.smooth,
+        **{name: getattr(case, name) for name in suite.names},
         "oracle": found.gap,
-        "runs": [check(case, settings, found) for settings in runs(case, seconds)],
+        "runs": [check(suite, case, settings, found) for settings in runs(case, seconds)],
         "commit": commit(),
         "machine": machine("highs"),
         "date": today(),
     }
 
 
-def result_file(results: Path, seed: int, seconds: float, code: str) -> Path:
+def result_file(suite: Suite, results: Path, seed: int, seconds: float, code: str) -> Path:
     """Return where the result of a seed is kept."""
-    case = problems.make(seed)
+    case = suite.make(seed)
     keys = [key(case.problem.digest, settings, code) for settings in runs(case, seconds)]
-    return results / f"soundness-{seed:05d}-{keys[0][:16]}{keys[1][:16]}.json"
+    return results / f"{suite.prefix}-{seed:05d}-{keys[0][:16]}{keys[1][:16]}.json"
 
 
 def faults(result: dict[str, Any]) -> list[str]:
@@ -99,7 +132,7 @@ def faults(result: dict[str, Any]) -> list[str]:
     return wrong + ([f"two runs contradict each other: {highest!r} > {lowest!r}"] if told and highest > lowest else [])
 
 
-def summary(results: Sequence[dict[str, Any]]) -> str:
+def summary(results: Sequence[dict[str, Any]], suite: Suite = SUITES["small"]) -> str:
     """Return the coverage tables, the open, refused and refuted cells, and one line that sums up."""
     every = [(r, run) for r in results for run in r["runs"]]
     used = [(r, run) for r, run in every if not run["refused"]]
@@ -107,7 +140,7 @@ def summary(results: Sequence[dict[str, Any]]) -> str:
     refuted = [f"REFUTED: {r['case']}: {fault}" for r in results for fault in faults(r)]
     closed = sum(run["closed"] for _, run in milp)
     lines = [
-        *coverage("activation", [(r["activation"], r["metric"]) for r, _ in used], problems.METRICS),
+        *coverage(suite.rows, [(r[suite.rows], r["metric"]) for r, _ in used], suite.columns),
         "",
         *coverage("engine", [(run["engine"], run["solver"]) for _, run in used], NAMES),
         "",
@@ -127,27 +160,29 @@ def coverage(title: str, cells: Sequence[tuple[str, str]], columns: Sequence[str
     """Return the lines of a table that counts the cells."""
     counts = Counter(cells)
     names = dict.fromkeys(sorted(name for name, _ in cells))
-    rows = [f"{name:<13}" + "".join(f"{counts[name, c]:>10}" for c in columns) for name in names]
-    return [f"{title:<13}" + "".join(f"{c:>10}" for c in columns), *rows]
+    rows = [f"{name:<13}" + "".join(f"{counts[name, c]:>12}" for c in columns) for name in names]
+    return [f"{title:<13}" + "".join(f"{c:>12}" for c in columns), *rows]
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line."""
     line = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    line.add_argument("--suite", choices=list(SUITES), default="small")
     line.add_argument("--count", type=int, default=500)
     line.add_argument("--seed0", type=int, default=0)
     line.add_argument("--seconds", type=float, default=20.0)
     line.add_argument("--results", type=Path, default=ROOT / "results" / "soundness")
     options = line.parse_args(words)
+    suite = SUITES[options.suite]
     code = code_digest()
     results = []
     stopped = False
     try:
         for index, seed in enumerate(range(options.seed0, options.seed0 + options.count)):
-            file = result_file(options.results, seed, options.seconds, code)
+            file = result_file(suite, options.results, seed, options.seconds, code)
             result = read_json(file)
             if result is None:
-                result = run_case(seed, options.seconds)
+                result = run_case(suite, seed, options.seconds)
                 write_json(file, result)
                 state = "; ".join(faults(result)) or "sound"
                 seconds = sum(run["seconds"] for run in result["runs"])
@@ -160,7 +195,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         stopped = True
         print("stopped; the same command goes on from here", file=sys.stderr)
-    print(summary(results))
+    print(summary(results, suite))
     return 130 if stopped else 1 if any(faults(r) for r in results) else 0
 
 
