@@ -98,11 +98,13 @@ def test_integers_and_small_floats_are_numbers_too(tmp_path: Path) -> None:
     assert net([[1.0, 2.0]]) == pytest.approx(1 / (1 + math.exp(-9)))
 
 
-def test_a_layer_with_mixed_activations_cannot_be_written(tmp_path: Path) -> None:
-    mixed = Network([Layer(np.ones((2, 2)), np.zeros(2), ["relu", "tanh"]), Layer(np.ones((1, 2)), [0], "sigmoid")])
-    with pytest.raises(ModelError, match=r"layer 0.*relu.*tanh"):
-        write_npz(mixed, tmp_path / "m.npz")
-    assert not list(tmp_path.iterdir())
+def test_a_layer_with_mixed_activations_reads_back(tmp_path: Path) -> None:
+    names = ["relu", "identity", "tanh"]
+    mixed = Network([Layer(np.ones((3, 2)), np.zeros(3), names), Layer(np.ones((1, 3)), [0], "sigmoid")])
+    path = write_npz(mixed, tmp_path / "m.npz")
+    assert load(path).digest == mixed.digest
+    with np.load(path) as stored:
+        assert stored["activations"].tolist() == ["relu,identity,tanh", "sigmoid"]
 
 
 def test_writing_into_a_missing_folder_names_it(tmp_path: Path) -> None:
@@ -119,6 +121,13 @@ def test_what_is_not_a_path_is_refused(source: object) -> None:
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
     refuses(tmp_path / "model.exe", FileError, ".exe", ".npz")
     refuses(tmp_path / "model", FileError, "no suffix", ".npz")
+
+
+@pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".joblib"])
+def test_a_pickle_is_refused_with_the_reason(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"anything")
+    refuses(path, FileError, "run code", "likewise.load(model)")
 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
@@ -142,6 +151,17 @@ def test_damage_inside_of_the_archive_is_refused(tmp_path: Path) -> None:
     refuses(zipped(tmp_path / "cut.npz", {"W0.npy": cut}), FileError, "'W0'", "40 bytes")
     nested = forged("(" * 60)
     refuses(zipped(tmp_path / "nested.npz", {"b0.npy": nested}), FileError, "'b0'")
+
+
+def test_a_listing_that_swallows_its_end_is_refused(tmp_path: Path) -> None:
+    path = write_npz(network(), tmp_path / "m.npz")
+    content = bytearray(path.read_bytes())
+    second = content.index(b"PK\1\2", content.index(b"PK\1\2") + 4)
+    rest = content.index(b"PK\5\6") - second
+    own = 46 + int.from_bytes(content[second + 28 : second + 30], "little")
+    content[second + 32 : second + 34] = (rest - own).to_bytes(2, "little")  # the length of its comment
+    path.write_bytes(content)
+    refuses(path, FileError, "5 entries", "2 are listed")
 
 
 def test_pickles_are_refused_and_never_run(tmp_path: Path) -> None:
@@ -201,6 +221,8 @@ def test_the_same_array_twice_is_refused(tmp_path: Path) -> None:
         ({"activations": np.array(["relu"])}, ("activations", "2 strings")),
         ({"activations": np.array([1, 2])}, ("activations", "int64")),
         ({"activations": np.array(["relu", "swoosh"])}, ("layer 1", "swoosh")),
+        ({"activations": np.array(["relu,tanh", "sigmoid"])}, ("layer 0", "2 activations for 3 neurons")),
+        ({"activations": np.array(["relu,tanh,", "sigmoid"])}, ("layer 0", "unknown activation ''")),
     ],
 )
 def test_wrong_content_is_refused_by_name(tmp_path: Path, change: dict[str, object], culprits: tuple[str, ...]) -> None:

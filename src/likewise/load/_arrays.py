@@ -65,6 +65,9 @@ def _unpack(
     path: Path, archive: zipfile.ZipFile, wanted: Callable[[str], bool]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     entries = archive.infolist()
+    counted = _counted(path)
+    if counted not in (len(entries), 0xFFFF):  # the second stands for "too many for this field"
+        raise FileError(f"{path} is not a readable npz file: {counted} entries are counted, {len(entries)} are listed")
     size = sum(entry.file_size for entry in entries)
     if size > LIMIT:
         raise FileError(f"{path}: unpacks to {size >> 20} MiB, more than the {LIMIT >> 20} MiB that are allowed")
@@ -79,6 +82,18 @@ def _unpack(
         else:
             arrays[key] = _read_npy(f"{path}: array {key!r}", archive.read(entry))
     return arrays, others
+
+
+def _counted(path: Path) -> int:
+    """Return how many entries the end of the archive counts.
+
+    Python's zip reader ignores that number, so one damaged length in the listing can swallow the entries after it.
+    """
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - (1 << 16) - 22))
+        tail = stream.read()
+    end = tail.rfind(b"PK\5\6")
+    return int.from_bytes(tail[end + 10 : end + 12], "little")
 
 
 def _read_npy(what: str, content: bytes) -> np.ndarray:

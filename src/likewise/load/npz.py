@@ -1,4 +1,7 @@
-"""npz: W0, b0, W1, b1, ... with Wi of shape (out, in), and an optional string array `activations`, one per layer."""
+"""npz: W0, b0, W1, b1, ... with Wi of shape (out, in), and an optional string array `activations`, one per layer.
+
+A layer whose neurons differ has a list of names with commas between them, one per neuron.
+"""
 
 from __future__ import annotations
 
@@ -54,28 +57,29 @@ def _depth(file: Path, arrays: Mapping[str, np.ndarray]) -> int:
     return depth
 
 
-def _activations(file: Path, arrays: Mapping[str, np.ndarray], depth: int) -> list[str]:
+def _activations(file: Path, arrays: Mapping[str, np.ndarray], depth: int) -> list[str | list[str]]:
     stored = arrays.get("activations")
     if stored is None:
         assumed = "relu hidden layers and a sigmoid output" if depth > 1 else "a sigmoid output"
         print(f"{file}: no activations are stored, assuming {assumed}", file=sys.stderr)
-        return ["relu"] * (depth - 1) + ["sigmoid"]
+        return [*["relu"] * (depth - 1), "sigmoid"]
     if stored.dtype.kind != "U" or stored.shape != (depth,):
         raise ModelError(
             f"{file}: activations must be {depth} strings, one per layer, got {stored.dtype} of shape {stored.shape}"
         )
-    return [str(name) for name in stored]
+    return [str(name).split(",") if "," in str(name) else str(name) for name in stored]
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return names[0] if len(set(names)) == 1 else ",".join(names)
 
 
 def write_npz(network: Network, path: str | os.PathLike[str]) -> Path:
     """Write the network atomically and return the path; `read_npz` gives back the same digest."""
     arrays: dict[str, np.ndarray] = {}
     for i, layer in enumerate(network.layers):
-        if len(set(layer.activations)) != 1:
-            mixed = listed(sorted(set(layer.activations)))
-            raise ModelError(f"layer {i} mixes the activations {mixed}; an npz file holds one per layer")
         arrays |= {f"W{i}": layer.weight, f"b{i}": layer.bias}
-    arrays["activations"] = np.array([layer.activations[0] for layer in network.layers])
+    arrays["activations"] = np.array([_joined(layer.activations) for layer in network.layers])
     packed = io.BytesIO()
     np.savez(packed, **arrays)  # type: ignore[arg-type]
     target = Path(path)
