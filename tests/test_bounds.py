@@ -52,7 +52,7 @@ def test_reach_shares_no_group_that_can_flip(seed):
         if nearest <= problem.eps:
             assert group in found.flippable
             assert not found.shared[group].all()
-        if nearest > problem.eps * (1 + 1e-6) + 1e-9 and problem.metric.p != 1.0:
+        if nearest > problem.eps * (1 + 1e-6) + 1e-9:
             assert group not in found.flippable
 
 

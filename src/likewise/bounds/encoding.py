@@ -109,7 +109,7 @@ def encode_inputs(problem: Problem, where: Reach, detail: Detail, inward: float 
 def people_rows(rows: Rows, domain: Domain, x: Index, inward: float = 0.0) -> None:
     """Add what makes numbers a person beyond their bounds: side constraints, and whole steps of integers.
 
-    A value on an integer's grid is within two units in the last place of low + k step.
+    A value on an integer's grid is within `grid_errors` of low + k step, low being a value itself.
     """
     for row, most in zip(*domain.constraints, strict=True):
         used = np.flatnonzero(row)
@@ -117,7 +117,7 @@ def people_rows(rows: Rows, domain: Domain, x: Index, inward: float = 0.0) -> No
     for column in domain.integers.tolist():
         low, high, step = domain.lower[column], domain.upper[column], domain.steps[column]
         count = rows.variable(0.0, float(np.round((high - low) / step)), integer=True)
-        off = 4 * float(np.spacing(max(abs(low), abs(high))))
+        off = float(domain.grid_errors[column])
         rows.row([x[column], count], [1.0, -step], low - off, low + off)
 
 

@@ -76,14 +76,13 @@ def unlimited(width: int) -> Metric:
 def _whole_steps(problem: Problem, box: Differences) -> tuple[Array, Array]:
     """Round differences of integers inward to whole steps; both people's values are on the same grid.
 
-    A value on the grid is a float within two units of low + k step, so a difference is within 1e-9 steps of a whole
-    number of them unless the steps are tiny beside the values; then nothing is rounded.
+    A difference of two values is within `grid_errors` of a whole number of steps. That must be less than a billionth of
+    a step; where steps are so tiny beside the values that it is not, nothing is rounded.
     """
     lower, upper = box.lower.copy(), box.upper.copy()
-    columns = problem.right.integers
-    steps = problem.right.steps[columns]
-    largest = np.maximum(np.abs(problem.right.lower[columns]), np.abs(problem.right.upper[columns]))
-    columns, steps = columns[largest * 1e-14 < 1e-10 * steps], steps[largest * 1e-14 < 1e-10 * steps]
+    errors, steps = problem.right.grid_errors, problem.right.steps
+    columns = np.array([c for c in problem.right.integers.tolist() if errors[c] < 1e-10 * steps[c]], dtype=np.int64)
+    steps = steps[columns]
     most, least = np.floor(upper[columns] / steps + 1e-9), np.ceil(lower[columns] / steps - 1e-9)
     upper[columns] = np.where(most == 0.0, 0.0, np.minimum(upper[columns], (most + 1e-9) * steps))
     lower[columns] = np.where(least == 0.0, 0.0, np.maximum(lower[columns], (least - 1e-9) * steps))

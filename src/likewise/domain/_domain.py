@@ -126,6 +126,15 @@ class Domain:
         return self._layout.steps
 
     @property
+    def grid_errors(self) -> Array:
+        """How far an integer's float value may be from low + k step in real arithmetic; 0 for all other columns.
+
+        k step errs by one unit in the last place of the grid's largest value, however narrow this part of it is, and
+        the sum by half of one: four units cover two values.
+        """
+        return np.where(self.steps > 0.0, 4 * np.spacing(self._layout.sizes), 0.0)
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the features, their bounds and the constraints."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()

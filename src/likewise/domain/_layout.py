@@ -29,6 +29,11 @@ class Layout:
         """How many columns there are."""
         return len(self.steps)
 
+    @property
+    def sizes(self) -> Array:
+        """The largest absolute value of each integer column's own grid, before any narrowing; 0 for other columns."""
+        return np.maximum(np.abs(self.lows), np.abs(self.lows + self.counts * self.steps))
+
     def on_grid(self, people: Array) -> Array:
         """Return the people with their integer columns moved to the next value, in a new array."""
         moved = np.array(people, dtype=np.float64)

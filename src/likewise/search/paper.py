@@ -47,7 +47,7 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
     rows = Rows()
     left = _copy(rows, network, problem.left, left_bounds, grid, len(network.layers))
     right = _copy(rows, network, problem.right, right_bounds, grid, len(network.layers))
-    one, other = (left.x, right.x) if metric.width == problem.right.width else (left.v[1:], right.v[1:])
+    one, other = (left.x, right.x) if problem.metric.is_linear else (left.v[1:], right.v[1:])
     for row in metric.matrix:
         rows.row([*one, *other], [*row, *-row], -eps, eps)
     objective = np.zeros(len(rows.lower))
@@ -56,7 +56,7 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
     room = solver_room(model)
     trusted = f"dual bounds of {solver.name}"
     apart = problem.right.upper - problem.left.lower
-    plain = metric if metric.width == len(apart) else unlimited(len(apart))
+    plain = metric if problem.metric.is_linear else unlimited(len(apart))
     anyhow = Reach(Differences(plain, eps, -apart, apart), np.zeros(len(apart), dtype=bool), problem.right.groups)
 
     def progress(news: Progress) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
+from scipy.optimize import linprog, lsq_linear
 
 from likewise.bounds import Reach
 from likewise.certificate import Certificate, Witness
@@ -31,6 +31,7 @@ class News:
 
 Listener = Callable[[News], None]
 SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+DRAWN = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # shares of the way to well inside
 SAME = 1e-8  # differences below this are a solver's tolerance
 
 
@@ -183,6 +184,7 @@ def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple
     takes, towards the one that brings both people closest.
     """
     left, right = _rounded(left, problem.left), _rounded(right, problem.right)
+    left, right = _within_constraints(left, problem.left), _within_constraints(right, problem.right)
     left = np.where(where.shared, right, left)
     left = np.where(np.abs(left - right) < SAME, right, left)
     if problem.admits(left, right):
@@ -192,6 +194,32 @@ def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple
         turned = _drawn_in(problem.swapped(), where, right, left, columns)
         return None if turned is None else (turned[1], turned[0])
     return _drawn_in(problem, where, left, right, columns)
+
+
+def _within_constraints(person: Array, domain: Domain) -> Array:
+    """Draw a person who misses side constraints by a little towards one, alike in what is whole, who is well inside."""
+    A, b = domain.constraints
+    if not len(b) or domain.contains(person):
+        return person
+    columns = domain.continuous
+    held = person.copy()
+    held[columns] = 0.0
+    norms = np.linalg.norm(A[:, columns], axis=1)
+    solved = linprog(
+        np.append(np.zeros(len(columns)), -1.0),
+        A_ub=np.column_stack([A[:, columns], norms]),
+        b_ub=b - A @ held,
+        bounds=[*zip(domain.lower[columns], domain.upper[columns], strict=True), (0.0, 1.0)],
+    )
+    if solved.x is None:
+        return person
+    for share in DRAWN:
+        moved = person.copy()
+        moved[columns] += share * (solved.x[:-1] - person[columns])
+        moved = np.clip(moved, domain.lower, domain.upper)
+        if domain.contains(moved):
+            return moved
+    return person
 
 
 def _drawn_in(

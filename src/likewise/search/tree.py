@@ -181,7 +181,7 @@ def _integer_splits(bounded: Bounded, reach: list[Array]) -> list[Split]:
         for side, x in (("left", template.left.x[column]), ("right", template.right.x[column])):
             steps = (bounded.point[x] - low) / step
             off = abs(float(steps - np.round(steps)))
-            if off > 1e-7:
+            if off > 1e-7 + problem.right.grid_errors[column] / step:
                 at = float(np.floor(steps))
                 splits.append(Split(off * step * float(effect[column]), _by_step(bounded.part, column, at, side)))
     return splits
