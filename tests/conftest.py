@@ -54,7 +54,7 @@ def write_inputs(where: Path) -> None:
     layers = {"W0": rng.normal(size=(6, 4)), "b0": rng.normal(size=6), "W1": rng.normal(size=(1, 6)), "b1": np.zeros(1)}
     np.savez(where / "model.npz", activations=np.array(["relu", "sigmoid"]), **layers)  # type: ignore[arg-type]
     (where / "schema.toml").write_text(SCHEMA)
-    (where / "person.csv").write_text("job,age,income\nbaker,0.5,0.25\n")
+    (where / "person.csv").write_text("job,age,income\nbaker,48,0.25\n")
 
 
 SCHEMA = """

@@ -219,17 +219,19 @@ def test_option(case: str, folder: Path, capsys: Capture) -> None:
 
 
 PEOPLE: dict[str, tuple[str, str]] = {
-    "outside": ("job,age,income\nbaker,1.5,0.25\n", "age"),
+    "outside": ("job,age,income\nbaker,100,0.25\n", "age"),
     "nan": ("job,age,income\nbaker,nan,0.25\n", "age"),
     "no number": ("job,age,income\nbaker,old,0.25\n", "age"),
-    "no such category": ("job,age,income\npilot,0.5,0.25\n", "pilot"),
-    "a feature missing": ("job,age\nbaker,0.5\n", "income"),
-    "a feature too many": ("job,age,income,height\nbaker,0.5,0.25,1\n", "height"),
-    "a feature twice": ("job,age,age,income\nbaker,0.5,0.5,0.25\n", "age"),
-    "two people": ("job,age,income\nbaker,0.5,0.25\nbaker,0.5,0.25\n", "one line"),
-    "nobody": ("job,age,income\n", "one line"),
-    "short": ("job,age,income\nbaker,0.5\n", "as many"),
-    "empty": ("", "one line"),
+    "no such category": ("job,age,income\npilot,48,0.25\n", "pilot"),
+    "a feature missing": ("job,age\nbaker,48\n", "income"),
+    "a feature too many": ("job,age,income,height\nbaker,48,0.25,1\n", "height"),
+    "a feature twice": ("job,age,age,income\nbaker,48,48,0.25\n", "age"),
+    "two people": ("job,age,income\nbaker,48,0.25\nbaker,48,0.25\n", "one line"),
+    "nobody": ("job,age,income\n", "not one row"),
+    "short": ("job,age,income\nbaker,48\n", "line 2"),
+    "empty": ("", "first line"),
+    "a quote that never ends": ('job,age,income\n"baker,48,0.25\n', "line"),
+    "other separators": ("job;age;income\nbaker;48;0.25\n", "commas"),
     "not text": ("\udcff\udcfe", "csv"),
 }
 
@@ -283,8 +285,8 @@ def test_missing_jinja2_is_said_before_the_run(
     def too_late(*_: object, **__: object) -> None:
         raise AssertionError("the run has begun")
 
-    monkeypatch.setattr("likewise.cli.find_spec", lambda name: None)
-    monkeypatch.setattr("likewise.cli.certify", too_late)
+    monkeypatch.setattr("likewise.cli._inputs.find_spec", lambda name: None)
+    monkeypatch.setattr(f"likewise.cli.{command[0]}.certify", too_late)
     assert main(command) == 2
     assert "likewise[report]" in capsys.readouterr().err
 

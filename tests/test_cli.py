@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import likewise as lw
-from likewise.cli import main, read_person
+from likewise.cli import main
+from likewise.cli._inputs import read_person
 from likewise.load import read_schema, write_npz
 
 CERTIFY = ["certify", "model.npz", "schema.toml", "--eps", "0.1", "--threads", "1"]
@@ -140,6 +141,78 @@ def test_scale_metric_and_output(folder: Path, capsys: pytest.CaptureFixture[str
     assert logit["lower"] > score["lower"]  # the slope of a sigmoid is at most a quarter
 
 
+def test_units_and_notes_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CERTIFY, "--json"]) == 0
+    score = json.loads(capsys.readouterr().out)
+    assert (score["unit"], score["scale"], score["output"]) == ("score", "score", 0)
+    assert "combinations of features that nobody has" in score["notes"][-1]
+    assert "likewise schema DATA.csv --suggest" in score["notes"][-1]
+    rng = np.random.default_rng(8)
+    many = lw.Network([lw.Layer(rng.normal(size=(3, 4)), np.zeros(3), "identity")])
+    write_npz(many, folder / "many.npz")
+    command = ["certify", "many.npz", *CERTIFY[2:], "--output", "2"]
+    assert main([*command, "--json"]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert (own["unit"], own["output"]) == ("output", 2)
+    assert own["upper"] == pytest.approx(0.1 * np.abs(many.layers[0].weight[2, :2]).sum(), abs=1e-4)
+    assert main(command) == 0
+    assert "Gaps are in output 2, the units of the network's own output." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("where", "age", "jobs"),
+    [
+        (["age=25:40", "job=baker"], (25, 40), {1}),
+        (["age=:30"], (18, 30), {0, 1}),
+        (["age=30:", "job=baker,artist"], (30, 78), {0, 1}),
+        (["age=48"], (48, 48), {0, 1}),
+    ],
+)
+def test_a_group_is_given_by_where(
+    where: list[str], age: tuple[float, float], jobs: set[int], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*CERTIFY, "--json"]) == 0
+    everyone = json.loads(capsys.readouterr().out)
+    assert main([*CERTIFY, "--json", *(part for limit in where for part in ("--where", limit))]) == 0
+    group = json.loads(capsys.readouterr().out)
+    assert group["lower"] <= everyone["upper"]
+    left = group["witness"]["left"]
+    assert age[0] - 1e-9 <= 18 + 60 * left[0] <= age[1] + 1e-9
+    assert int(np.argmax(left[2:])) in jobs
+
+
+def test_metrics_of_data_sets_and_norms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from likewise.cli._inputs import schema_of
+
+    data = lw.datasets.load("german")
+    for name in ("mahalanobis", "embedding", "linf"):
+        assert schema_of("german", name).metric.digest == data.metric(name).digest
+    assert schema_of("german", "l1.5").metric.digest == lw.WeightedLp(np.ones(57), 1.5).digest
+    assert schema_of("schema.toml", "l2").metric.digest == lw.WeightedLp(np.ones(4), 2).digest
+    assert schema_of("schema.toml", "lp").metric.digest == read_schema("schema.toml").metric.digest
+
+
+def test_a_schema_is_inferred(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{20 + i % 40},{'widow' if i % 40 > 20 else 'single'},{'mf'[i % 2]},{rng.integers(2)}" for i in range(400)]
+    (folder / "data.csv").write_text("\n".join(["age,state,sex,y", *rows]) + "\n")
+    command = ["schema", "data.csv", "--sensitive", "sex", "--target", "y", "-o"]
+    assert main([*command, "new.toml"]) == 0
+    seen = capsys.readouterr()
+    assert "sensitive columns sex: dropped" in seen.out
+    assert "nobody with state = widow and age below 41" in seen.out
+    assert "wrote new.toml" in seen.err
+    plain = read_schema("new.toml").domain
+    assert [feature.name for feature in plain.features] == ["age", "state"]
+    assert not len(plain.constraints[1])
+    assert main([*command, "rules.toml", "--suggest", "--keep"]) == 0
+    ruled = read_schema("rules.toml").domain
+    assert [feature.name for feature in ruled.features] == ["age", "state", "sex"]
+    assert len(ruled.constraints[1])
+    with pytest.raises(lw.DomainError, match="constraint"):
+        ruled.encode({"age": 0.0, "state": "widow", "sex": "f"})
+
+
 @pytest.mark.parametrize("wait", [0.0, 2.5])
 def test_ctrl_c_saves_and_exits_by_the_verdict(wait: float, folder: Path) -> None:
     write_hard_model(folder / "hard.npz")
@@ -184,7 +257,7 @@ def test_a_crash_is_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     def defect(*_: object, **__: object) -> None:
         raise lw.SoundnessError("two facts contradict each other")
 
-    monkeypatch.setattr("likewise.cli.certify", defect)
+    monkeypatch.setattr("likewise.cli.certify.certify", defect)
     with pytest.raises(lw.SoundnessError):
         main(CERTIFY)
 
@@ -213,7 +286,10 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["--version"], f"likewise {lw.__version__}\n"),
         (["--help"], r"demo +certify.*\n +certify +bound(.|\n)*example: likewise "),
         (["certify", "--help"], r"--eps E +\S+(.|\n)*example: likewise certify "),
+        (["--help"], r"demo +(.|\n)*certify +(.|\n)*profile +(.|\n)*schema +"),
         (["demo", "--help"], r"example: likewise demo "),
+        (["profile", "--help"], r"--eps E1,E2(.|\n)*example: likewise profile "),
+        (["schema", "--help"], r"--suggest(.|\n)*example: likewise schema "),
     ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)

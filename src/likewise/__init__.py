@@ -1,9 +1,10 @@
 """likewise: prove that a neural network treats similar people alike."""
 
 from likewise import datasets
-from likewise._api import certify
+from likewise._api import certify, profile
+from likewise._people import PersonBounds, certify_people
 from likewise.certificate import Certificate, Witness, read
-from likewise.domain import Continuous, Display, Domain, OneHot
+from likewise.domain import Continuous, Display, Domain, Integer, OneHot
 from likewise.errors import (
     DomainError,
     FileError,
@@ -15,8 +16,9 @@ from likewise.errors import (
     SolverError,
     SoundnessError,
 )
-from likewise.load import load
-from likewise.metric import Mahalanobis, Metric, WeightedLp
+from likewise.load import Folded, Schema, folded, load, read_schema, write_npz, write_schema
+from likewise.metric import Embedding, Mahalanobis, Metric, WeightedLp
+from likewise.metric.learn import Learnt, learn_embedding, learn_mahalanobis, learn_weights
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 
@@ -28,9 +30,13 @@ __all__ = [
     "Display",
     "Domain",
     "DomainError",
+    "Embedding",
     "FileError",
+    "Folded",
     "InputError",
+    "Integer",
     "Layer",
+    "Learnt",
     "LikewiseError",
     "Mahalanobis",
     "Metric",
@@ -39,13 +45,24 @@ __all__ = [
     "ModelError",
     "Network",
     "OneHot",
+    "PersonBounds",
     "Problem",
+    "Schema",
     "SolverError",
     "SoundnessError",
     "WeightedLp",
     "Witness",
     "certify",
+    "certify_people",
     "datasets",
+    "folded",
+    "learn_embedding",
+    "learn_mahalanobis",
+    "learn_weights",
     "load",
+    "profile",
     "read",
+    "read_schema",
+    "write_npz",
+    "write_schema",
 ]

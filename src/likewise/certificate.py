@@ -1,17 +1,22 @@
 """Certificate: the question, lower with its witness, upper with what it rests on; and its file.
 
 The file is a zip: `manifest.json` for people and programs, `arrays.npz` for the float64 weights, the metric's
-matrix and the witness. It is written beside the target first and moved into place, so that no crash leaves half.
+matrix (and embedding) and the witness. It is written beside the target first and moved into place, so that no crash
+leaves half. Version 2 added embeddings, and what the output is; files of version 1 are read as well.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import lzma
 import math
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +30,26 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
 LIMIT = 1 << 30  # no certificate unpacks to more bytes than this
+PHI = "phi_"  # what the names of an embedding's arrays begin with
+SCORES = frozenset({"sigmoid", "hardsigmoid"})  # outputs that are read as a score between 0 and 1
+# What a file that is none of ours makes the libraries raise; each is turned into a FileError.
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +65,16 @@ class Witness:
 
     def __repr__(self) -> str:
         return f"Witness({self.left_score:.6f} against {self.right_score:.6f} at distance {self.distance:.6g})"
+
+    def summary(self) -> dict[str, Any]:
+        """Return the pair as plain values."""
+        return {
+            "left": self.left.tolist(),
+            "right": self.right.tolist(),
+            "left_score": self.left_score,
+            "right_score": self.right_score,
+            "distance": self.distance,
+        }
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (feature, left, right) in the user's words."""
@@ -63,7 +96,8 @@ class Certificate:
     """Proven bounds `0 <= lower <= delta_max <= upper` on how far apart two similar people can be scored.
 
     `trusted` lists what `upper` rests on beyond likewise's own outward-rounded arithmetic. `trace` holds
-    (seconds, lower, upper) and is monotone.
+    (seconds, lower, upper) and is monotone. `scale` and `output` say which of the model's numbers `problem.network`
+    gives: its output of that number, as it is ("score") or before the final sigmoid ("logit").
     """
 
     problem: Problem
@@ -77,6 +111,8 @@ class Certificate:
     trusted: tuple[str, ...] = ()
     nodes: int = 0
     notes: tuple[str, ...] = field(default=())
+    scale: str = "score"
+    output: int = 0
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.lower <= self.upper):
@@ -95,6 +131,13 @@ class Certificate:
         """How similar the people are."""
         return self.problem.eps
 
+    @property
+    def unit(self) -> str:
+        """What gaps are measured in: "score" (0 to 1), "logit", or "output" (the network's own units)."""
+        if self.scale == "logit":
+            return "logit"
+        return "score" if set(self.problem.network.layers[-1].activations) <= SCORES else "output"
+
     def verdict(self, delta: float) -> str:
         """Return "fair" if upper <= delta, "unfair" if the witness exceeds delta, else "undecided"."""
         if not (isinstance(delta, int | float) and math.isfinite(delta) and delta >= 0):
@@ -105,7 +148,6 @@ class Certificate:
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers as plain values, as the command line prints them."""
-        pair = self.witness
         return {
             "lower": self.lower,
             "upper": self.upper if math.isfinite(self.upper) else None,
@@ -114,15 +156,12 @@ class Certificate:
             "engine": self.engine,
             "solver": self.solver,
             "eps": self.eps,
+            "unit": self.unit,
+            "scale": self.scale,
+            "output": self.output,
             "nodes": self.nodes,
             "trusted": list(self.trusted),
-            "witness": {
-                "left": pair.left.tolist(),
-                "right": pair.right.tolist(),
-                "left_score": pair.left_score,
-                "right_score": pair.right_score,
-                "distance": pair.distance,
-            },
+            "witness": self.witness.summary(),
         }
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -130,8 +169,9 @@ class Certificate:
         target = Path(path)
         arrays: dict[str, Array] = {"metric": self.problem.metric.matrix}
         arrays |= {"witness_left": self.witness.left, "witness_right": self.witness.right}
-        for i, layer in enumerate(self.problem.network.layers):
-            arrays |= {f"W{i}": layer.weight, f"b{i}": layer.bias}
+        arrays |= _weights(self.problem.network, "")
+        if self.problem.metric.phi is not None:
+            arrays |= _weights(self.problem.metric.phi, PHI)
         packed = io.BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]
         written = io.BytesIO()
@@ -149,11 +189,12 @@ class Certificate:
             **self.summary(),
             "trace": [[s, lo, hi if math.isfinite(hi) else None] for s, lo, hi in self.trace],
             "notes": list(self.notes),
-            "activations": [list(layer.activations) for layer in p.network.layers],
+            "activations": _activations(p.network),
             "metric": {
                 "kind": p.metric.kind,
                 "p": "inf" if p.metric.p == math.inf else p.metric.p,
                 "note": p.metric.note,
+                "phi": None if p.metric.phi is None else _activations(p.metric.phi),
             },
             "left": p.left.to_json(),
             "right": p.right.to_json(),
@@ -165,6 +206,24 @@ class Certificate:
                 "problem": p.digest,
             },
         }
+
+
+def _weights(network: Network, prefix: str) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    for i, layer in enumerate(network.layers):
+        arrays |= {f"{prefix}W{i}": layer.weight, f"{prefix}b{i}": layer.bias}
+    return arrays
+
+
+def _activations(network: Network) -> list[list[str]]:
+    return [list(layer.activations) for layer in network.layers]
+
+
+def _network(kinds: Any, arrays: Mapping[str, Array], prefix: str) -> Network:
+    return Network(
+        Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [str(name) for name in names])
+        for i, names in enumerate(kinds)
+    )
 
 
 def write_atomically(target: Path, content: bytes) -> None:
@@ -186,33 +245,55 @@ def write_atomically(target: Path, content: bytes) -> None:
 def read(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate file; its claims are as written, and only its form and digests are checked here."""
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise FileError("it is no regular file")
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > LIMIT:
-                raise FileError(f"{path}: unpacks to more than {LIMIT >> 20} MiB")
+            _refuse_large(archive)
             manifest = json.loads(archive.read("manifest.json"))
-            with np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False) as packed:
-                arrays = {name: np.asarray(packed[name], dtype=np.float64) for name in packed.files}
+            arrays = _unpacked(archive.read("arrays.npz"))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-        if isinstance(error, FileError):
-            raise
+    except BROKEN as error:
         raise FileError(f"{path} is not a certificate: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != "likewise certificate":
         raise FileError(f"{path} is not a certificate: its manifest does not say so")
-    if manifest.get("version") != FORMAT:
-        raise FileError(f"{path}: version {manifest.get('version')!r}, this likewise reads version {FORMAT}")
+    if manifest.get("version") not in READABLE:
+        known = " and ".join(map(str, READABLE))
+        raise FileError(f"{path}: version {manifest.get('version')!r}, this likewise reads {known}")
     try:
         return _rebuild(manifest, arrays)
-    except (KeyError, TypeError, IndexError, InputError, SoundnessError) as error:
+    except (*BROKEN, AttributeError, SoundnessError) as error:
         raise FileError(f"{path} is not a valid certificate: {error}") from None
 
 
+def _refuse_large(archive: zipfile.ZipFile) -> None:
+    if sum(entry.file_size for entry in archive.infolist()) > LIMIT:
+        raise FileError(f"it unpacks to more than {LIMIT >> 20} MiB")
+
+
+def _unpacked(content: bytes) -> dict[str, Array]:
+    """Return the float64 arrays of an npz; no header can make it reserve more than the bytes that are there."""
+    arrays = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        _refuse_large(archive)
+        for entry in archive.infolist():
+            stored = archive.read(entry)
+            stream = io.BytesIO(stored)
+            if np.lib.format.read_magic(stream) != (1, 0):
+                raise ValueError(f"array {entry.filename!r} is of another npy version than 1.0")
+            shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
+            if dtype != np.dtype("<f8"):
+                raise ValueError(f"array {entry.filename!r} holds {dtype}, not float64")
+            values = np.frombuffer(stored, dtype, offset=stream.tell())
+            arrays[entry.filename.removesuffix(".npy")] = values.reshape(shape, order="F" if by_column else "C")
+    return arrays
+
+
 def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array]) -> Certificate:
-    kinds = manifest["activations"]
-    network = Network(Layer(arrays[f"W{i}"], arrays[f"b{i}"], names) for i, names in enumerate(kinds))
+    network = _network(manifest["activations"], arrays, "")
     form = manifest["metric"]
-    metric = Metric(arrays["metric"], float(form["p"]), str(form["kind"]), str(form["note"]))
+    phi = None if form.get("phi") is None else _network(form["phi"], arrays, PHI)
+    metric = Metric(arrays["metric"], float(form["p"]), str(form["kind"]), str(form["note"]), phi)
     left, right = Domain.from_json(manifest["left"]), Domain.from_json(manifest["right"])
     problem = Problem(network, left, right, metric, float(manifest["eps"]))
     if problem.digest != manifest["digests"]["problem"]:
@@ -239,4 +320,6 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array]) -> Certificate:
         tuple(str(t) for t in manifest["trusted"]),
         int(manifest["nodes"]),
         tuple(str(n) for n in manifest["notes"]),
+        str(manifest.get("scale", "score")),
+        int(manifest.get("output", 0)),
     )

@@ -117,6 +117,34 @@ def closing(trace: Trace, seconds: float, gap: Axis) -> Closing | None:
     return Closing(tuple(steps), time, gap)
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The bounds for one eps: where it is drawn, and both as distances from the top."""
+
+    x: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the bounds grow with eps: a point each, and both axes."""
+
+    points: tuple[Point, ...]
+    eps: Axis
+    gap: Axis
+
+
+def growth(bounds: Sequence[tuple[float, float, float]], gap: Axis) -> Growth | None:
+    """Return the chart of (eps, lower, upper), or None if there are not two different eps."""
+    ordered = sorted(bounds)
+    if not ordered or ordered[0][0] == ordered[-1][0]:
+        return None
+    eps = gap_axis([one[0] for one in ordered], False)
+    points = [Point(eps.at(e), round(100 - gap.at(lo), 3), round(100 - gap.at(hi), 3)) for e, lo, hi in ordered]
+    return Growth(tuple(points), eps, gap)
+
+
 def anchor(at: float) -> str:
     """Return how a label at this place is anchored, so that it stays inside of the chart."""
     if at < 20.0:

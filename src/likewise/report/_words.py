@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from likewise.certificate import Certificate, Witness
-from likewise.domain import Continuous, Feature
+from likewise.domain import Feature, OneHot
 from likewise.rounding import Array
 
 PLACES = 4
 SMALL = Decimal("1e-5")  # below this, powers of ten are easier to read
-SCORES = frozenset({"sigmoid", "hardsigmoid"})  # outputs that are read as a score between 0 and 1
+EVERYONE = (
+    "The bounds speak of everyone who can exist, including combinations of features that nobody has: "
+    "`likewise schema DATA.csv --suggest` proposes constraints that leave such people out."
+)
+UNITS = {
+    "score": "scores from 0 to 1",
+    "logit": "logits, before the final sigmoid",
+    "output": "the units of the network's own output",
+}
 
 
 def floor_text(x: float, above: float | None = None) -> str:
@@ -69,7 +77,13 @@ def plain(text: str) -> str:
 
 def is_score(certificate: Certificate) -> bool:
     """Tell whether the network's output is a score between 0 and 1."""
-    return set(certificate.problem.network.layers[-1].activations) <= SCORES
+    return certificate.unit == "score"
+
+
+def unit_words(certificate: Certificate) -> str:
+    """Return what gaps are measured in, and of which output."""
+    which = f"output {certificate.output}, " if certificate.output else ""
+    return f"{which}{UNITS[certificate.unit]}"
 
 
 def who(certificate: Certificate) -> str:
@@ -144,17 +158,20 @@ def _row(feature: Feature, left: Array, right: Array) -> Row:
 
 
 def _show(feature: Feature, part: Array) -> str:
-    if isinstance(feature, Continuous):
-        return plain(feature.display.number(float(part[0])))
-    return plain(feature.display.category(feature.values[int(part.argmax())]))
+    if isinstance(feature, OneHot):
+        return plain(feature.display.category(feature.values[int(part.argmax())]))
+    return plain(feature.text(float(part[0])))
 
 
 def metric_words(certificate: Certificate) -> str:
     """Return the metric in words."""
     metric = certificate.problem.metric
     norms = {1.0: "sum of weighted differences", 2.0: "true ball", math.inf: "largest weighted difference"}
-    form = "rectangular relaxation" if metric.note == "relaxation: box" else norms[metric.p]
-    return plain(f"{metric.kind}, {form}, {metric.width} columns")
+    boxed = metric.note.startswith("relaxation: box")
+    form = "rectangular relaxation" if boxed else norms.get(metric.p, f"p-norm with p = {metric.p:g}")
+    through = "" if metric.phi is None else f", through {metric.phi!r}"
+    raw = ", in raw units" if metric.note.endswith("in raw units") else ""
+    return plain(f"{metric.kind}, {form}, {metric.width} columns{through}{raw}")
 
 
 def basis(certificate: Certificate) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from likewise.certificate import Certificate, write_atomically
 from likewise.errors import InputError, MissingExtra
+from likewise.problem import Problem
 from likewise.report import _charts, _words
 
 TEMPLATE = "report.html.jinja"
@@ -75,10 +76,27 @@ def write_report(
     )
     template = environment.from_string(files("likewise.report").joinpath(TEMPLATE).read_text("utf-8"))
     sections = [section(certificate, delta, i + 1) for i, certificate in enumerate(certificates)]
-    page = template.render(title=_words.plain(title), sections=sections)
+    page = template.render(
+        title=_words.plain(title), sections=sections, growth=_growth(certificates), everyone=_words.EVERYONE
+    )
     target = Path(path)
     write_atomically(target, page.encode("utf-8", "replace"))
     return target
+
+
+def _growth(certificates: Sequence[Certificate]) -> _charts.Growth | None:
+    """Return how the bounds grow with eps, if the certificates differ in nothing else."""
+    first = certificates[0]
+    questions = {(p.network.digest, p.left.digest, p.right.digest, p.metric.digest) for p in _problems(certificates)}
+    if len(questions) > 1:
+        return None
+    bounds = [(one.eps, one.lower, one.upper) for one in certificates]
+    highest = [x for _, lower, upper in bounds for x in (lower, upper)]
+    return _charts.growth(bounds, _charts.gap_axis(highest, _words.is_score(first)))
+
+
+def _problems(certificates: Sequence[Certificate]) -> list[Problem]:
+    return [certificate.problem for certificate in certificates]
 
 
 def section(certificate: Certificate, delta: float | None, number: int) -> Section:
@@ -124,6 +142,7 @@ def _facts(certificate: Certificate) -> tuple[tuple[str, str], ...]:
     upper = repr(certificate.upper) if math.isfinite(certificate.upper) else "no bound yet"
     return (
         ("eps, how similar", _words.given_text(certificate.eps)),
+        ("Gaps are in", _words.unit_words(certificate)),
         ("Metric", _words.metric_words(certificate)),
         ("Network", repr(problem.network)),
         ("Who can exist", people),
