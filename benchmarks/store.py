@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # What speaks to people or feeds data in cannot change what a given question is answered.
-HARMLESS = ("cli.py", "__main__.py", "report", "datasets")
+HARMLESS = ("cli", "__main__.py", "report", "datasets")
 LIBRARIES = {"highs": "highspy", "scip": "pyscipopt", "gurobi": "gurobipy", "cbc": "cbcbox"}
 
 

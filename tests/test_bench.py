@@ -87,13 +87,13 @@ def test_key_sees_what_matters(tmp_path):
 
 
 def test_code_digest_sees_what_can_change_an_answer(tmp_path):
-    (tmp_path / "report").mkdir()
-    (tmp_path / "search").mkdir()
-    files = {name: tmp_path / name for name in ("cli.py", "report/html.py", "search/milp.py", "network.py")}
+    for room in ("cli", "report", "search"):
+        (tmp_path / room).mkdir()
+    files = {name: tmp_path / name for name in ("cli/certify.py", "report/html.py", "search/milp.py", "network.py")}
     for file in files.values():
         file.write_text("x = 1\n")
     before = store.code_digest(tmp_path)
-    files["cli.py"].write_text("x = 2\n")
+    files["cli/certify.py"].write_text("x = 2\n")
     files["report/html.py"].write_text("x = 2\n")
     (tmp_path / "notes.md").write_text("words")
     assert store.code_digest(tmp_path) == before

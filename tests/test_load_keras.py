@@ -112,6 +112,12 @@ def test_softmax_of_two(tmp_path: Path) -> None:
         assert net.layers[-1].activations == ("sigmoid", "sigmoid")
 
 
+def test_softmax_of_more(tmp_path: Path) -> None:
+    for classes in (3, 6):
+        net = agrees(sequential(kl.Dense(4, activation="relu"), kl.Dense(classes, activation="softmax")), tmp_path)
+        assert net.outputs == classes
+
+
 def functional() -> Any:
     """Two inputs, an embedding, a layer that is used twice, a sum and a join."""
     numbers, job = keras.Input((3,), name="numbers"), keras.Input((4,), name="job")
@@ -147,7 +153,7 @@ def test_weights_alone_are_read_and_what_is_assumed_is_said(tmp_path: Path, caps
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "unknown layer": (lambda: kl.LayerNormalization(name="ln"), "'ln' (LayerNormalization)"),
     "nested": (lambda: keras.Sequential([kl.Dense(2)], name="inner"), "'inner' (Sequential)"),
-    "softmax of three": (lambda: kl.Dense(3, activation="softmax", name="d"), "3 classes"),
+    "softmax of many": (lambda: kl.Dense(17, activation="softmax", name="d"), "17 classes"),
     "log softmax": (lambda: kl.Dense(2, activation="log_softmax", name="d"), "'log_softmax'"),
     "hard silu": (lambda: kl.Dense(2, activation="hard_silu", name="d"), "'hard_silu'"),
     "threshold": (lambda: kl.ReLU(threshold=1.0, name="r"), "'r'"),

@@ -31,7 +31,11 @@ REFUSED: dict[str, tuple[list[Node], dict[str, Any], tuple[str, ...]]] = {
     "tanh gelu": ([("Gelu", ["x"], "y", {"approximate": "tanh"})], {}, ("Gelu_0", "tanh")),
     "swish of 2": ([("Swish", ["x"], "y", {"alpha": 2.0})], {}, ("Swish_0", "alpha")),
     "selu": ([("Selu", ["x"], "y", {"alpha": 2.0})], {}, ("Selu_0", "alpha")),
-    "softmax of four": ([("Softmax", ["x"], "y")], {}, ("Softmax_0", "4 classes", "logits")),
+    "softmax of many": (
+        [("MatMul", ["x", "W"], "z"), ("Softmax", ["z"], "y")],
+        {"W": np.ones((4, 17))},
+        ("Softmax_1", "17 classes", "logits"),
+    ),
     "log softmax": ([("LogSoftmax", ["x"], "y")], {}, ("LogSoftmax",)),
     "erf alone": ([("Erf", ["x"], "y")], {}, ("Erf_0",)),
     "a square": ([("Mul", ["x", "x"], "y")], {}, ("Mul_0", "two computed")),
@@ -239,7 +243,7 @@ def test_no_damage_escapes_as_anything_but_an_input_error(
 
 
 def test_the_command_line_refuses_with_2_and_no_traceback(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for i, case in enumerate(["convolution", "not finite", "softmax of four"]):
+    for i, case in enumerate(["convolution", "not finite", "softmax of many"]):
         nodes, arrays, culprits = REFUSED[case]
         written(folder / f"{i}.onnx", model(nodes, **arrays))
         assert main(["certify", f"{i}.onnx", "schema.toml", "--eps", "0.1"]) == 2

@@ -89,6 +89,10 @@ def test_sequential_with_batch_norm_and_softmax_of_two() -> None:
     assert [len(layer.bias) for layer in net.layers] == [6, 5, 2]
 
 
+def test_softmax_of_five() -> None:
+    assert agrees(lively(nn.Sequential(nn.Linear(4, 5), nn.Softmax(dim=1)))).outputs == 5
+
+
 class Residual(nn.Module):
     """Embeddings of one-hot columns, batch norm, two skip connections, and every written-out gate."""
 
@@ -168,7 +172,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "tanh gelu": (lambda: nn.Sequential(nn.Linear(4, 3), nn.GELU("tanh")), "'tanh'"),
     "mish": (lambda: nn.Sequential(nn.Linear(4, 3), nn.Mish()), "module Sequential"),
     "hard swish": (lambda: nn.Sequential(nn.Linear(4, 3), nn.Hardswish()), "HardSwish"),
-    "softmax of three": (lambda: nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), "3 classes"),
+    "softmax of many": (lambda: nn.Sequential(nn.Linear(4, 17), nn.Softmax(1)), "17 classes"),
     "softmax over people": (lambda: nn.Sequential(nn.Linear(4, 2), nn.Softmax(0)), "dim=0"),
     "log softmax": (lambda: nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), "LogSoftmax"),
     "no statistics": (

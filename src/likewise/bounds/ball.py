@@ -20,6 +20,7 @@ from likewise.bounds.support import Differences
 from likewise.rounding import Array, dot_error, up
 
 BALLS = (1.0, 2.0, math.inf)  # the p whose balls need no tangents
+SMALLEST = 1e-6  # an eps below which the box is close enough, and tangents too steep for a solver
 TOUCHED = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)  # where tangents of x^p are drawn, in shares of eps
 ROUNDING = 1e-12  # relative; floats lose far less in a QR factorisation and in a tree of folds
 
@@ -63,8 +64,10 @@ def _power_rows(rows: Rows, matrix: Array, d: Index, eps: float, p: float, touch
     sums = rows.variables(np.full(len(matrix), -eps), np.full(len(matrix), eps))
     for i, (power, s, row) in enumerate(zip(powers, sums, matrix, strict=True)):
         rows.row([*d, s], [*row, -1.0], 0.0, 0.0)
-        asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches] if eps else []
-        for x in np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist() if eps else []:
+        if eps < SMALLEST:
+            continue
+        asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches]
+        for x in np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist():
             slope = p * x ** (p - 1.0) / eps
             offset = (1.0 - p) * x**p - 1e-12 * (p + 1.0) ** 2
             rows.row([power, s], [1.0, -slope], lower=offset)
@@ -77,7 +80,7 @@ def excess(differences: Differences, d: Array) -> tuple[float, Array]:
     metric, eps = differences.metric, differences.eps
     matrix = metric.matrix[:, differences.free]
     s: Array = matrix[np.abs(matrix).sum(axis=1) > 0] @ d
-    if metric.p in BALLS or eps == 0.0 or not len(s):
+    if metric.p in BALLS or eps < SMALLEST or not len(s):
         return 0.0, s
     return float(np.linalg.norm(s, metric.p)) / eps - 1.0, s
 

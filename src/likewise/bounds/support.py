@@ -101,7 +101,7 @@ class _Slice:
         if not len(part.matrix):
             return best
         for mu in part.guesses(rows):
-            best = np.minimum(best, part.bound(rows, mu))
+            best = np.fmin(best, part.bound(rows, mu))
         return part.search(rows, best, steps)
 
     def is_rotated_box(self) -> bool:
@@ -148,7 +148,7 @@ class _Slice:
         basis, small = reduced(self.matrix, self.p)
         for step, (_, mu) in enumerate(ascent(rows, small, self.p, self.eps, self.lower, self.upper, steps), 1):
             if step % CHECK_EVERY == 0:
-                best = np.minimum(best, self.bound(rows, mu @ basis))
+                best = np.fmin(best, self.bound(rows, mu @ basis))
         return best
 
     def bound(self, rows: Array, mu: Array) -> Array:

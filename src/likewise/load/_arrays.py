@@ -48,10 +48,27 @@ BROKEN = (
 )
 
 
+def regular(path: Path) -> Path:
+    """Return the path if it is a regular file of a bounded size: no folder, no pipe, no device."""
+    try:
+        if path.is_dir():
+            raise FileError(f"cannot read {path}: it is a directory")
+        size = path.stat().st_size
+        if not path.is_file():
+            raise FileError(f"cannot read {path}: it is no regular file")
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or brief(error)}") from None
+    except ValueError as error:  # a NUL in the name
+        raise FileError(f"cannot read {str(path)!r}: {brief(error)}") from None
+    if size > LIMIT:
+        raise FileError(f"{path}: has {size >> 20} MiB, more than the {LIMIT >> 20} MiB that are allowed")
+    return path
+
+
 def read_arrays(path: Path, wanted: Callable[[str], bool]) -> tuple[dict[str, np.ndarray], list[str]]:
     """Return the wanted arrays of an npz file by key, and the keys that were not wanted."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(regular(path)) as archive:
             return _unpack(path, archive, wanted)
     except FileError:
         raise

@@ -6,24 +6,7 @@ import zipfile
 from pathlib import Path
 
 from likewise.errors import FileError
-from likewise.load._arrays import BROKEN, LIMIT, brief
-
-
-def regular(path: Path) -> Path:
-    """Return the path if it is a regular file of a bounded size: no folder, no pipe, no device."""
-    try:
-        if path.is_dir():
-            raise FileError(f"cannot read {path}: it is a directory")
-        size = path.stat().st_size
-        if not path.is_file():
-            raise FileError(f"cannot read {path}: it is no regular file")
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or brief(error)}") from None
-    except ValueError as error:  # a NUL in the name
-        raise FileError(f"cannot read {str(path)!r}: {brief(error)}") from None
-    if size > LIMIT:
-        raise FileError(f"{path}: has {size >> 20} MiB, more than the {LIMIT >> 20} MiB that are allowed")
-    return path
+from likewise.load._arrays import BROKEN, LIMIT, brief, regular
 
 
 def content(path: Path, offset: int = 0, length: int | None = None) -> bytes:

@@ -14,6 +14,7 @@ from likewise.errors import ModelError
 from likewise.load._graph import Graph, Value, finite
 from likewise.rounding import Array
 
+MOST_CLASSES = 16  # of a softmax: it takes classes^2 neurons
 SELU = (1.6732632423543772, 1.0507009873554805)  # alpha and scale
 
 
@@ -109,11 +110,25 @@ def softplus(graph: Graph, value: Value, beta: float, where: str) -> Value:
 
 
 def softmax(graph: Graph, value: Value, where: str) -> Value:
-    """Two classes: sigmoid(z0 - z1) and sigmoid(z1 - z0), which is the same function; more have no such form."""
-    if len(value) != 2:
+    """p_k = sigmoid(z_k - log of the sum of exp(z_j) over the others), which is the same function.
+
+    log(exp(a) + exp(b)) = a + softplus(b - a), so that the logarithm takes one layer of softplus neurons for every
+    halving of the number of the others; with two classes there is none to take.
+    """
+    classes = len(value)
+    if not 2 <= classes <= MOST_CLASSES:
         raise ModelError(
-            f"{where}: a softmax over {len(value)} classes cannot be written with affine maps and activations\n"
+            f"{where}: a softmax over {classes} classes is not read (2 to {MOST_CLASSES} are)\n"
             "cut the model before the softmax: its logits can be certified one by one (output=k)"
         )
-    apart = graph.add(graph.take(value, np.array([0])), graph.scale(graph.take(value, np.array([1])), -1.0))
-    return graph.activate(graph.join([apart, graph.scale(apart, -1.0)]), "sigmoid", where)
+    apart = []
+    for k in range(classes):
+        others = graph.take(value, np.array([j for j in range(classes) if j != k]))
+        while len(others) > 1:
+            half = len(others) // 2
+            first, second = (graph.take(others, np.arange(i * half, (i + 1) * half)) for i in range(2))
+            more = graph.activate(graph.add(second, graph.scale(first, -1.0)), "softplus", where)
+            rest = graph.take(others, np.arange(2 * half, len(others)))
+            others = graph.join([graph.add(first, more), rest])
+        apart.append(graph.add(graph.take(value, np.array([k])), graph.scale(others, -1.0)))
+    return graph.activate(graph.join(apart), "sigmoid", where)

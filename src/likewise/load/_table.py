@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from likewise.errors import FileError
-from likewise.load._arrays import brief, listed
+from likewise.load._arrays import brief, listed, regular
 from likewise.load._bounded import content as bounded
-from likewise.load._bounded import regular
 from likewise.rounding import Array
 
 LIMIT = 1 << 27  # no csv file has more bytes than this
 CELLS = 1 << 24  # nor more cells
 COLUMNS = 10_000
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import DomainError, MetricError, ModelError
+from likewise.load import _operations as common
 from likewise.load._columns import Column, Prepared, Raw, kind_of, prepared
 from likewise.load._graph import Graph, Value, finite
 from likewise.metric import Metric
@@ -22,7 +23,6 @@ from likewise.rounding import Array
 HIDDEN = {"identity": "identity", "logistic": "sigmoid", "tanh": "tanh", "relu": "relu"}
 PERCEPTRONS = ("MLPClassifier", "MLPRegressor")
 LINES = ("ElasticNet", "Lasso", "LinearRegression", "Ridge")
-MANY = "\nmore than two classes need a softmax, which is not affine: certify one class against the rest instead"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,12 +154,10 @@ def _model(graph: Graph, value: Value, model: Any) -> Value:
     if kind in LINES:
         return _line(graph, value, model, kind)
     if kind == "LogisticRegression":
-        if getattr(model, "multi_class", None) == "multinomial":
-            raise ModelError("LogisticRegression(multi_class='multinomial') is not read: leave multi_class out")
+        if getattr(model, "multi_class", None) in ("multinomial", "ovr"):
+            raise ModelError(f"LogisticRegression(multi_class={model.multi_class!r}) is not read: leave it out")
         line = _line(graph, value, model, kind)
-        if len(line) != 1:
-            raise ModelError(f"LogisticRegression with {len(line)} classes is not read{MANY}")
-        return graph.activate(line, "sigmoid", kind)
+        return graph.activate(line, "sigmoid", kind) if len(line) == 1 else common.softmax(graph, line, kind)
     known = ", ".join((*PERCEPTRONS, "LogisticRegression", *LINES))
     raise ModelError(f"the estimator {type(model).__name__} is not read\nread are: {known}")
 
@@ -182,12 +180,12 @@ def _perceptron(graph: Graph, value: Value, model: Any, kind: str) -> Value:
         raise ModelError(f"{kind} is not fitted")
     if model.activation not in HIDDEN:
         raise ModelError(f"{kind}: the activation {str(model.activation)[:60]!r} is not read")
-    if model.out_activation_ not in HIDDEN:
-        hint = MANY if model.out_activation_ == "softmax" else ""
-        raise ModelError(f"{kind}: the output {str(model.out_activation_)[:60]!r} is not read{hint}")
+    if model.out_activation_ not in (*HIDDEN, "softmax"):
+        raise ModelError(f"{kind}: the output {str(model.out_activation_)[:60]!r} is not read")
     for i, (weight, bias) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         where = f"{kind}, layer {i}"
         last = i == len(model.coefs_) - 1
-        name = HIDDEN[model.out_activation_ if last else model.activation]
-        value = graph.activate(_affine(graph, value, np.asarray(weight).T, bias, where), name, where)
+        name = model.out_activation_ if last else model.activation
+        value = _affine(graph, value, np.asarray(weight).T, bias, where)
+        value = common.softmax(graph, value, where) if name == "softmax" else graph.activate(value, HIDDEN[name], where)
     return value

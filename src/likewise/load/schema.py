@@ -48,7 +48,7 @@ import numpy as np
 
 from likewise.domain import Continuous, Display, Domain, Feature, Integer, OneHot
 from likewise.errors import DomainError, FileError, InputError, MetricError
-from likewise.load._arrays import brief, listed, numbers, read_arrays, take
+from likewise.load._arrays import brief, listed, numbers, read_arrays, regular, take
 from likewise.load.npz import read_npz
 from likewise.metric import Embedding, Mahalanobis, Metric, WeightedLp
 from likewise.metric._form import relaxed
@@ -100,7 +100,7 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
 
 def _parse(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as stream:
+        with regular(file).open("rb") as stream:
             content = stream.read(LIMIT + 1)
         if len(content) > LIMIT:
             raise FileError(f"{file}: longer than {LIMIT >> 20} MiB, which is no schema")

@@ -120,11 +120,14 @@ class Branch:
             run.tick(run.nodes + AT_ONCE)
             if rounds % PRIMAL_EVERY == 0:
                 primal(self.outer, self.problem, score, self.bounds.reach, run, 0.01 * run.seconds_left)
+            if run.done:
+                continue
             fresh = len(self.touches) - drawn
             if run.lower > self.relaxed.question.t * score.factor or fresh >= DRAW_EVERY or (stuck and fresh):
                 drawn = len(self.touches)
                 self.relaxed = self.ask(self.relaxed.question.near[-3:])
             elif stuck:
+                run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
 
 

@@ -191,6 +191,9 @@ class Engine:
         b_index = int(model.encoding.right.z[-1][0])
 
         room = solver_room(model.linear)
+        if math.isinf(room):
+            self.wary = True
+            return seen
 
         def progress(news: Progress) -> bool:
             self.run.tick(self.run.nodes)

@@ -29,6 +29,7 @@ from likewise.solvers import LinearModel, Session
 
 STRETCH = 0.05  # how far a curved activation is followed along its tangent
 PATIENCE = 3  # cells in a row that brought nothing
+STEEPEST = 1e9  # a cell steeper than this is no linear program that a solver can be asked
 INWARD = 1e-8  # how far side constraints are drawn in, so that what a solver finds satisfies them
 ENOUGH = 1e-10  # a gain below this is none
 SPREAD = np.array([0.0, 0.02, -0.02, 0.1, -0.1, 0.4, -0.4, 1.5, -1.5, 5.0, -5.0])
@@ -68,6 +69,8 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
     best, idle = _gap(problem, pair), 0
     while idle < PATIENCE and time.monotonic() < deadline:
         sides = [_affine(network, x, shift) for x, shift in zip(pair, heights, strict=True)]
+        if max(float(np.abs(side.gradient).max()) for side in sides) > STEEPEST:
+            return
         b_now = float(network.preactivations(pair[1][None])[-1][0, 0])
         found, heights = _best_of_cell(network, score, inputs, sides, best, b_now)
         exact = repaired(problem, reach, *found)

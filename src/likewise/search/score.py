@@ -40,7 +40,7 @@ class Score:
             return self.factor * d_upper
         apart = float(expit(a_upper) - expit(b_lower))
         near = math.tanh(max(d_upper, 0.0) / 4)
-        return max(0.0, self.factor * (min(apart, near) * (1 + SAFE) + SAFE))
+        return max(0.0, self.factor * min(1.0, min(apart, near) * (1 + SAFE) + SAFE))
 
     def upper_from_slack(self, t: float, slack: float) -> float:
         """Bound the gap when a - g(b) <= slack for every pair at threshold t.
@@ -82,6 +82,8 @@ class Cut:
 def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cut]:
     """Return tangents of g at the points, each moved down by all that float evaluation may have lost.
 
+    Where none can be drawn, because t is next to 1, a >= b is left: g(b) >= b for every t >= 0.
+
     With p = sigma(b0) + t and q = 1 - p the errors are at most 16 units/p + 16 units/q in the logit, and as much
     relative in the slope; the slope's error counts over the whole range of b.
     """
@@ -97,7 +99,7 @@ def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cu
         reach = max(abs(b_lower - b0), abs(b_upper - b0))
         lost = relative * (1 + abs(value) + slope * (reach + abs(b0)))
         cuts.append(Cut(slope, value - slope * b0 - lost))
-    return cuts
+    return cuts or [Cut(1.0, 0.0)]
 
 
 def tangent_points(t: float, b_lower: float, b_upper: float, a_upper: float, count: int, near: list[float]) -> Array:

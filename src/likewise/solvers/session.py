@@ -22,6 +22,11 @@ _WARM = {"simplex_strategy": 4, "simplex_scale_strategy": 0}
 _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
 
 
+LARGEST_TRUSTED = 1e7  # coefficients beyond which HiGHS was seen to call a false bound optimal
+ITERATIONS = 20_000  # of the simplex method, and 20 more for each row and column; then a bound is taken as it is
+SECONDS = 5.0  # likewise, where steps are slow or numbers so wild that the method turns in circles
+
+
 @final
 class Session:
     """Maximise linear functions over the continuous relaxation of a model, each from the basis of the last.
@@ -39,6 +44,8 @@ class Session:
         self._engine = load(self._model, integers=False)
         # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
         set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
+        most = ITERATIONS + 20 * (columns + model.row_lower.size)
+        set_options(self._engine, simplex_iteration_limit=most)
         self._method, self._moved = _WARM, False
         if basis is not None:
             self._engine.setBasis(basis)
@@ -98,6 +105,8 @@ class Session:
             self._method = method
 
     def _optimal(self) -> bool:
+        # HiGHS's clock runs on from one objective to the next.
+        set_options(self._engine, time_limit=self._engine.getRunTime() + SECONDS)
         self._engine.run()
         return bool(self._engine.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
@@ -124,8 +133,11 @@ def solver_room(model: LinearModel) -> float:
     the row's multiplier times as much, a reduced cost by the range of its variable (those of the objective itself are
     basic). The multipliers of the tree's nodes
     are not known; those of the relaxation at the root stand for them, ten times over. This is an estimate, not a
-    proof: it is why such bounds are listed as trusted.
+    proof: it is why such bounds are listed as trusted. Where coefficients are so large that a tolerance is no longer
+    small beside what they multiply, no room is enough: then it is infinite, and nothing is claimed.
     """
+    if np.abs(model.matrix.data).max(initial=0.0) > LARGEST_TRUSTED:
+        return math.inf
     session = Session(model)
     session.maximise(model.objective)
     ranges = (model.upper - model.lower)[model.objective == 0.0]
