@@ -344,6 +344,7 @@ def test_score_upper(a, b, room_a, room_b, room_d):
 
 
 @given(st.floats(0.0, 0.9), st.floats(-9, 9), st.floats(-9, 9))
+@mp.workdps(400)
 def test_score_upper_from_slack(t, a, b):
     sigma = TRUTH["sigmoid"]
     p = sigma(mp.mpf(b)) + mp.mpf(t)

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from likewise import Certificate, Domain, Integer, Network, OneHot, Problem
 
-mp.mp.dps = 50
+mp.mp.dps = 60  # as in test_activations: the precision is one for all
 INSIDE = 1 - 1e-9  # float distances up to this part of eps are within eps exactly
 ROOM = 1e-10  # what the smooth optimiser leaves free beside a constraint, in parts of its size
 SAMPLES = 500

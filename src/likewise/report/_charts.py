@@ -66,7 +66,7 @@ def gap_axis(numbers: Sequence[float], score: bool) -> Axis:
     top = max((x for x in numbers if math.isfinite(x)), default=0.0)
     if score and top <= 1.0:
         return Axis(0.0, 1.0)
-    return Axis(0.0, 5 * _nice(top / 5) if 1e-300 < top < 1e300 else 1.0)
+    return Axis(0.0, max(top, 5 * _nice(top / 5)) if 1e-300 < top < 1e300 else 1.0)
 
 
 def value_axis(left: float, right: float, score: bool) -> Axis:
