@@ -213,6 +213,15 @@ def test_exceptions_in_callbacks_come_out(solver, error, where):
     assert solver.solve(random_model(0), Limits(5.0)).status is Status.OPTIMAL
 
 
+@pytest.fixture
+def heard():
+    """Let Ctrl-C be heard: started in the background, Python ignores it from the first."""
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)
+
+
+@pytest.mark.usefixtures("heard")
 def test_control_c_comes_out_and_the_handler_comes_back(solver):
     before = signal.getsignal(signal.SIGINT)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
