@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from likewise import Continuous, Domain, Embedding, Integer, Layer, Network, Problem, WeightedLp
 from likewise.search import search
+from likewise.search.score import tangents
+from likewise.solvers import LinearModel, solver_room
 
 ENGINES = ("milp", "paper")
 
@@ -49,3 +54,39 @@ def test_a_narrow_part_of_a_wide_grid_keeps_the_rounding_of_the_whole(engine, fa
     )
     assert problem.admits(left, right)
     assert upper(problem, engine) >= left[0] - right[0]
+
+
+def small(output: str = "sigmoid") -> tuple[Network, Domain]:
+    domain = Domain([Continuous("x", 0.0, 1.0), Continuous("y", 0.0, 1.0)])
+    hidden = Layer([[3.0, -2.0], [-1.0, 4.0]], [0.1, -0.5], "tanh")
+    return Network([hidden, Layer([[4.0, -3.0]], [0.2], output)]), domain
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-300, 1e-15, 1e-9])
+def test_a_tiny_eps_of_a_ball_made_of_tangents(eps):
+    network, domain = small()
+    found = search(
+        Problem(network, domain, domain, WeightedLp([1.0, 1.0], p=1.5), eps),
+        engine="milp", solver="highs", seconds=5.0, gap=1e-5,
+    )  # fmt: skip
+    assert 0.0 <= found.lower <= found.upper <= 1e-4
+
+
+@pytest.mark.parametrize("delta", [1.0 - 1e-9, 1.0])
+def test_a_delta_next_to_the_largest_gap_there_is(delta):
+    network, domain = small()
+    problem = Problem(network, domain, domain, WeightedLp([1.0, 1.0]), 0.5)
+    assert search(problem, engine="milp", solver="highs", seconds=5.0, gap=1e-5, delta=delta).verdict(delta) == "fair"
+
+
+def test_no_tangent_next_to_one_leaves_a_cut_that_holds():
+    (cut,) = tangents(1.0 - 1e-10, -5.0, 5.0, np.linspace(-5.0, 5.0, 9))
+    assert (cut.slope, cut.offset) == (1.0, 0.0)
+
+
+def test_no_solver_is_believed_where_coefficients_outrun_its_tolerances():
+    ends = (np.array([-1.0]), np.array([1.0]), np.zeros(2), np.ones(2))
+    for size, is_endless in ((1e6, False), (1e9, True)):
+        matrix = csr_matrix(np.array([[size, -1.0]]))
+        room = solver_room(LinearModel(np.array([0.0, 1.0]), matrix, *ends, np.zeros(2, dtype=bool)))
+        assert math.isinf(room) == is_endless
