@@ -127,6 +127,10 @@ class Branch:
                 drawn = len(self.touches)
                 self.relaxed = self.ask(self.relaxed.question.near[-3:])
             elif stuck:
+                # The last parts may have been split into nothing at all: then none is open any more.
+                run.prove(score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
+                if run.done:
+                    return
                 run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
 
