@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from refusals import refuses
 
 from likewise.errors import FileError, InputError, MissingExtra, ModelError
 from likewise.load import load
@@ -90,16 +91,6 @@ def test_keras_2_functional(tmp_path: Path) -> None:
 
 
 # --- refused by name --------------------------------------------------------------------------------------------------
-
-
-def refuses(path: Path, kind: type[InputError], *culprits: str) -> None:
-    with pytest.raises(kind) as caught:
-        load(path)
-    message = str(caught.value)
-    assert path.name in message
-    assert message.count("\n") < 3
-    for culprit in culprits:
-        assert culprit in message.replace(str(path.parent), "")
 
 
 def test_other_models_and_broken_configurations_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from refusals import refuses
 from test_load_onnx import Node, W, embedding, model, written
 
 from likewise.cli import main
@@ -75,16 +76,6 @@ REFUSED: dict[str, tuple[list[Node], dict[str, Any], tuple[str, ...]]] = {
     "clip backwards": ([("Clip", ["x", "a", "b"], "y")], {"a": np.ones(()), "b": np.zeros(())}, ("Clip_0", "[1, 0]")),
     "split": ([("Split", ["x", "s"], "y z", {"axis": 1})], {"s": np.array([2, 1])}, ("Split_0",)),
 }  # fmt: skip
-
-
-def refuses(path: Path, kind: type[InputError], *culprits: str) -> None:
-    with pytest.raises(kind) as caught:
-        load(path)
-    message = str(caught.value)
-    assert path.name in message
-    assert message.count("\n") < 3
-    for culprit in culprits:
-        assert culprit in message.replace(str(path.parent), "")
 
 
 @pytest.mark.parametrize("case", REFUSED)

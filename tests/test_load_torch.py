@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from refusals import refuses
 from torch import nn
 
 from likewise.errors import FileError, InputError, MissingExtra, ModelError
@@ -245,16 +246,6 @@ def test_ten_layers_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     torch.manual_seed(7)
     module = nn.Sequential(*[part for _ in range(11) for part in (nn.Linear(2, 2), nn.ReLU())][:-1], nn.Sigmoid())
     assert load(saved(tmp_path / "m.pt", module.state_dict())).digest == load(module).digest
-
-
-def refuses(path: Path, kind: type[InputError], *culprits: str) -> None:
-    with pytest.raises(kind) as caught:
-        load(path)
-    message = str(caught.value)
-    assert path.name in message
-    assert message.count("\n") < 3
-    for culprit in culprits:
-        assert culprit in message.replace(str(path.parent), "")
 
 
 def test_other_state_dicts_are_refused_by_the_key(tmp_path: Path) -> None:

@@ -105,7 +105,6 @@ class Template:
             z = self.variables(nothing, nothing)
             self.rows(-layer.bias, -layer.bias, (np.tile(before, (count, 1)), layer.weight), (z, -1.0))
             side.z.append(z)
-            side.scale.append(np.ones(count))
             if index < self._depth:
                 side.v.append(self.variables(nothing, nothing))
         endless = np.full(count, np.inf)
@@ -136,12 +135,10 @@ class Template:
         """Add the rows v - slope z of both sides and dv - slope dz, their slopes and sides still open."""
         rows, slopes = [], []
 
-        def add(v: Index, z: Index, *more: tuple[Index, float]) -> None:
+        def add(v: Index, z: Index) -> None:
             endless = np.full(len(v), np.inf)
-            self._sides.append((-endless, endless))
-            terms: list[tuple[Index, Array | float]] = [(v, 1.0), *more]
-            at = self._pattern.size + sum(len(c) for c, _ in terms)
-            rows.append(self._pattern.add(len(v), *terms, (z, 0.0)))
+            at = self._pattern.size + len(v)
+            rows.append(self.rows(-endless, endless, (v, 1.0), (z, 0.0)))
             slopes.append(at + np.arange(len(z)))
 
         for side in (self.left, self.right):
@@ -149,13 +146,12 @@ class Template:
                 for _ in range(sum(activation.hull_counts())):
                     add(side.v[index][neurons], side.z[index][neurons])
         vl, vr, zl, zr = self.left.v[index], self.right.v[index], self.left.z[index], self.right.z[index]
+        endless = np.full(len(vl), np.inf)
         for _ in range(2):  # below, above: dv - slope z_left + slope z_right
             at = self._pattern.size + 2 * len(vl)
-            endless = np.full(len(vl), np.inf)
-            self._sides.append((-endless, endless))
-            rows.append(self._pattern.add(len(vl), (vl, 1.0), (vr, -1.0), (zl, 0.0), (zr, 0.0)))
+            rows.append(self.rows(-endless, endless, (vl, 1.0), (vr, -1.0), (zl, 0.0), (zr, 0.0)))
             slopes += [at + np.arange(len(zl)), at + len(zl) + np.arange(len(zl))]
-        rows.append(self.rows(-np.full(len(vl), np.inf), np.full(len(vl), np.inf), (vl, 1.0), (vr, -1.0)))
+        rows.append(self.rows(-endless, endless, (vl, 1.0), (vr, -1.0)))
         return _Slots(np.concatenate(rows), np.concatenate(slopes))
 
     def _compile(self) -> tuple[csr_matrix, Index]:

@@ -96,6 +96,7 @@ class Branch:
 
     def bound(self, halves: list[tuple[Half, Bounded | None]]) -> list[Bounded]:
         """Bound halves, and offer the people of the widest ones' points."""
+        self.run.tick(self.run.nodes + len(halves))
         parts = list(self.relaxed.bound(halves, self.bounds.reach))
         for bounded in sorted(parts, key=lambda bounded: -bounded.slack)[:OFFERED]:
             template = bounded.template
@@ -117,7 +118,6 @@ class Branch:
             if run.done:
                 return
             stuck = not self.tree.split(AT_ONCE, self.relaxed.template)
-            run.tick(run.nodes + AT_ONCE)
             if rounds % PRIMAL_EVERY == 0:
                 primal(self.outer, self.problem, score, self.bounds.reach, run, 0.01 * run.seconds_left)
             if run.done:

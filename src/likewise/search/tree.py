@@ -88,11 +88,6 @@ class Tree:
         """The largest slack over the open parts; below 0 nothing is open."""
         return max([-self._heap[0][0] if self._heap else -1.0, *(bounded.slack for bounded in self._stuck)])
 
-    @property
-    def size(self) -> int:
-        """How many parts are open."""
-        return len(self._heap) + len(self._stuck)
-
     def split(self, most: int, template: Template) -> bool:
         """Split the widest parts, `most` at a time, and bound their halves; False if none is left to split."""
         halves: list[tuple[Half, Bounded | None]] = []

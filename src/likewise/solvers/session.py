@@ -21,7 +21,6 @@ from likewise.solvers.safe import Dual, dual
 _WARM = {"simplex_strategy": 4, "simplex_scale_strategy": 0}
 _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2}
 
-
 LARGEST_TRUSTED = 1e7  # coefficients beyond which HiGHS was seen to call a false bound optimal
 ITERATIONS = 20_000  # of the simplex method, and 20 more for each row and column; then a bound is taken as it is
 SECONDS = 5.0  # likewise, where steps are slow or numbers so wild that the method turns in circles
@@ -75,7 +74,8 @@ class Session:
         optimal = self._optimal()
         if not optimal:
             self.proof = self._without_optimum(model)
-            if self.proof.bound < model.objective @ model.lower:  # below the least value there is: proven empty
+            least = np.minimum(model.objective * model.lower, model.objective * model.upper).sum()
+            if self.proof.bound < least:  # below the least value there is: proven empty, and nothing to improve
                 return self.proof.bound, (model.lower + model.upper) / 2
             optimal = self._again()
         if optimal:
