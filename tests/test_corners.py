@@ -13,7 +13,7 @@ from likewise.search import search
 from likewise.search.score import tangents
 from likewise.solvers import LinearModel, solver_room
 
-ENGINES = ("milp", "paper")
+ENGINES = ("milp", "branch", "paper")
 
 
 def upper(problem: Problem, engine: str) -> float:

@@ -49,6 +49,15 @@ def test_milp_is_sound_and_closes(seed):
     assert cert.gap <= case.gap or seed in HARD, said
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_branch_is_sound_and_closes(seed):
+    case, found = known_pair(seed)
+    cert = certificate(case, "branch", "highs", HARD_SECONDS if seed in HARD else SECONDS)
+    assert not violations(case.problem, cert, found), case
+    assert not cert.trusted
+    assert cert.gap <= case.gap or seed in HARD, f"sound, but open: [{cert.lower}, {cert.upper}], {cert.notes}, {case}"
+
+
 @pytest.mark.parametrize("seed", SEEDS[2::5])
 def test_paper_is_sound(seed):
     case, found = known_pair(seed)

@@ -18,7 +18,7 @@ from wide_oracle import Found, crowd, dense_search, exactly_similar, forward, tr
 from likewise import Certificate, Continuous, Domain, DomainError, Integer, Layer, Network, OneHot, Problem, WeightedLp
 from likewise import certify as certify_it
 from likewise.metric import Embedding
-from likewise.search import milp
+from likewise.search import branch
 
 SEEDS = range(60)
 SECONDS = 20.0
@@ -32,7 +32,7 @@ TIGHT = 1e-4
 @pytest.fixture(autouse=True)
 def _little_time_for_pairs(monkeypatch):
     """Problems this small need no long look before the proof starts; it would be most of the time here."""
-    monkeypatch.setattr(milp, "FIRST_PRIMAL", 0.1)
+    monkeypatch.setattr(branch, "FIRST_LOOK", 0.1)
 
 
 def certify(*args, **more) -> Certificate:
@@ -45,10 +45,11 @@ def known_pair(seed: int) -> tuple[Wide, Found]:
     return case, dense_search(case.problem)
 
 
+@pytest.mark.parametrize("engine", ["milp", "branch"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_milp_is_sound_and_closes(seed):
+def test_engine_is_sound_and_closes(seed, engine):
     case, found = known_pair(seed)
-    cert = certify(**case.arguments, gap=case.gap, seconds=HARD_SECONDS if seed in HARD else SECONDS)
+    cert = certify(**case.arguments, engine=engine, gap=case.gap, seconds=HARD_SECONDS if seed in HARD else SECONDS)
     assert not violations(case.problem, cert, found), case
     said = f"sound, but open: [{cert.lower}, {cert.upper}] beside {found.gap}, {cert.notes}, {case}"
     assert cert.gap <= case.gap or seed in HARD, said

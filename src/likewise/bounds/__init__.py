@@ -2,7 +2,7 @@
 
 from likewise.bounds.interval import Box
 from likewise.bounds.reach import Reach, reach
-from likewise.bounds.stack import propagated
+from likewise.bounds.stack import completed, propagated
 from likewise.bounds.support import Differences, domain_upper
 from likewise.bounds.twin import LayerBounds, TwinBounds, entering, settle, twin_bounds
 
@@ -12,6 +12,7 @@ __all__ = [
     "LayerBounds",
     "Reach",
     "TwinBounds",
+    "completed",
     "domain_upper",
     "entering",
     "propagated",

@@ -2,10 +2,11 @@
 
 The Euclidean ball is written as a binary tree of cones r >= ||(a, b)||, each approximated by folding the quarter
 plane in half `levels` times (Ben-Tal and Nemirovski 2001). The result contains the ball and exceeds it by the factor
-1 / cos(pi / 2^levels) per cone on the way to the root.
+1 / cos(pi / 2^levels) per cone on the way to the root. Only the coordinates in which a network sees d are folded: the
+norm of a part is at most that of the whole.
 
-For any other p the ball is sum_i (|s_i| / eps)^p <= 1, s = A d, and each term is bounded from below by tangents: a few
-everywhere, and more where a search wants them (`touches`).
+For any other p the ball is sum_i (|s_i| / eps)^p <= 1, s = A d, and each term is bounded from below by tangents, a few
+everywhere. Where a search wants the ball closer, it asks for tangents there (`touches`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,19 @@ TOUCHED = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)  # where tangents of x^p are dr
 ROUNDING = 1e-12  # relative; floats lose far less in a QR factorisation and in a tree of folds
 
 
-def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float, touches: Sequence[Array] = ()) -> None:
+def ball_rows(
+    rows: Rows,
+    differences: Differences,
+    d: Index,
+    accuracy: float,
+    touches: Sequence[Array] = (),
+    seen: Array | None = None,
+) -> None:
     """Require ||A d||_p <= eps of the free columns' differences `d`, never cutting off a similar pair.
 
-    `accuracy` is the largest relative excess allowed for p = 2. `touches` are values of A d (of the rows of A that are
-    not 0) at which to draw tangents for a p other than 1, 2 and inf.
+    `accuracy` is the largest relative excess allowed for p = 2, in the coordinates that the rows `seen` tell apart (all
+    of them if it is None). `touches` are values of A d (of the rows of A that are not 0) at which to draw tangents for
+    a p other than 1 and inf.
     """
     matrix = differences.metric.matrix[:, differences.free]
     matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
@@ -42,7 +51,8 @@ def ball_rows(rows: Rows, differences: Differences, d: Index, accuracy: float, t
     elif p == 1.0:
         _sum_rows(rows, matrix, d, eps)
     elif p == 2.0:
-        _round_rows(rows, matrix, d, eps, accuracy, differences)
+        _round_rows(rows, matrix, d, eps, accuracy, differences, seen)
+        _touching_rows(rows, matrix, d, eps, differences, touches)
     else:
         _power_rows(rows, matrix, d, eps, p, touches)
 
@@ -76,22 +86,37 @@ def _power_rows(rows: Rows, matrix: Array, d: Index, eps: float, p: float, touch
 
 
 def excess(differences: Differences, d: Array) -> tuple[float, Array]:
-    """Return how far free differences exceed eps, relative, and their A d, for a p that needs tangents; else 0."""
+    """Return how far free differences exceed eps, relative, and their A d, for a p that takes tangents; else 0."""
     metric, eps = differences.metric, differences.eps
     matrix = metric.matrix[:, differences.free]
     s: Array = matrix[np.abs(matrix).sum(axis=1) > 0] @ d
-    if metric.p in BALLS or eps < SMALLEST or not len(s):
+    if metric.p in (1.0, math.inf) or eps < SMALLEST or not len(s):
         return 0.0, s
     return float(np.linalg.norm(s, metric.p)) / eps - 1.0, s
 
 
-def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float, box: Differences) -> None:
-    """Rotate A d to as few coordinates as its rank, then fold them pairwise into one radius <= eps.
+def _touching_rows(rows: Rows, matrix: Array, d: Index, eps: float, box: Differences, touches: Sequence[Array]) -> None:
+    """Require u.(A d) <= eps for the direction u of each touch: ||u|| <= 1 up to rounding, which widens eps.
+
+    A row is off by the rounding of u A times the largest d.
+    """
+    largest = np.maximum(np.abs(box.lower), np.abs(box.upper))[box.free]
+    for touch in touches:
+        u = touch / max(float(np.linalg.norm(touch)), 1e-300)
+        room = float(dot_error(len(matrix), np.abs(u) @ np.abs(matrix)) @ largest) * (1 + 1e-12)
+        rows.row(d, u @ matrix, upper=float(up(eps * (1 + 1e-14 * (len(u) + 4)) + room, 2)))
+
+
+def _round_rows(
+    rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float, box: Differences, seen: Array | None
+) -> None:
+    """Rotate A d to as few coordinates as its rank, or as what is seen of it, then fold them into one radius <= eps.
 
     Each coordinate is q.(A d) for a float vector q; its row is off by the rounding of q A times the largest d, which is
     its slack. ||Q A d|| <= ||Q|| ||A d|| with ||Q||^2 <= 1 + ||Q Q^T - I||, which widens the radius.
     """
-    small, slack, stretch = _rotated(matrix, np.maximum(np.abs(box.lower), np.abs(box.upper))[box.free])
+    largest = np.maximum(np.abs(box.lower), np.abs(box.upper))[box.free]
+    small, slack, stretch = _rotated(matrix, largest, None if seen is None else seen[:, box.free])
     radius = float(up(eps * (1 + stretch) * (1 + ROUNDING), 2)) + 1e-300
     depth = max(1, math.ceil(math.log2(max(2, len(small)))))
     levels = fold_levels(accuracy / depth)
@@ -108,11 +133,18 @@ def _round_rows(rows: Rows, matrix: Array, d: Index, eps: float, accuracy: float
     rows.row(leaves, [1.0], upper=radius)
 
 
-def _rotated(matrix: Array, largest: Array) -> tuple[Array, Array, float]:
-    """Return rows Q A with at most as many as columns, what each may be off by, and how much Q may stretch a norm."""
-    if len(matrix) <= matrix.shape[1]:
+def _rotated(matrix: Array, largest: Array, seen: Array | None) -> tuple[Array, Array, float]:
+    """Return rows Q A with at most as many as columns, what each may be off by, and how much Q may stretch a norm.
+
+    What W sees of d, up to the null space of A, is W A^+ (A d): the rows of W A^+ span all that matters.
+    """
+    rank = min(matrix.shape)
+    if seen is not None and len(seen) < rank:
+        q = np.linalg.qr((seen @ np.linalg.pinv(matrix, rcond=1e-9)).T)[0].T
+    elif len(matrix) <= matrix.shape[1]:
         return matrix, np.zeros(len(matrix)), 0.0
-    q = np.linalg.qr(matrix)[0].T
+    else:
+        q = np.linalg.qr(matrix)[0].T
     error = dot_error(len(matrix), np.abs(q) @ np.abs(matrix))
     skew = q @ q.T - np.eye(len(q))
     stretch = float(np.linalg.norm(skew)) + float(np.linalg.norm(dot_error(len(matrix), np.abs(q) @ np.abs(q.T))))

@@ -102,7 +102,7 @@ def encode_inputs(problem: Problem, where: Reach, detail: Detail, inward: float 
     people_rows(rows, right, x_right, inward)
     if (x_left != x_right).any():
         people_rows(rows, left, x_left, inward)
-    ball_rows(rows, differences, d, detail.ball, detail.touches)
+    ball_rows(rows, differences, d, detail.ball, detail.touches, problem.network.layers[0].weight)
     return Encoding(rows, Side(x_left), Side(x_right), d)
 
 

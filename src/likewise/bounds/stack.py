@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.bounds.interval import Box, affine
-from likewise.bounds.twin import LayerBounds, settle
+from likewise.bounds.reach import Reach
+from likewise.bounds.twin import LayerBounds, TwinBounds, settle
+from likewise.errors import SoundnessError
 from likewise.network import Layer, Network
 from likewise.rounding import down, up
 
@@ -52,6 +54,14 @@ def propagated(network: Network, parts: Sequence[Zs]) -> tuple[list[LayerBounds]
         left, right = _alike(layer, left), _alike(layer, right)
         done.append(settle(layer, left, right, dz, meet))
     return done, alive
+
+
+def completed(network: Network, reach: Reach, zs: Zs) -> TwinBounds:
+    """Complete the bounds of one part that is known to hold a pair; a contradiction would be a defect."""
+    layers, alive = propagated(network, [zs])
+    if not alive[0]:
+        raise SoundnessError("two proven bounds of the same value contradict each other")
+    return TwinBounds(reach, tuple(layer[0] for layer in layers))
 
 
 def _alike(layer: Layer, z: Box) -> Box:

@@ -11,7 +11,7 @@ import numpy as np
 
 from likewise.errors import LARGEST, MetricError
 from likewise.network import Network
-from likewise.rounding import Array, dot_error, up
+from likewise.rounding import Array, dot_error, down, up
 
 LINEAR, EXACT = {"identity"}, {"identity", "relu"}  # activations of a linear phi, and of one that rationals can follow
 
@@ -93,10 +93,16 @@ class Metric:
         moved = np.flatnonzero((d != 0.0) | (radius > np.spacing(np.abs(d)) * 4))
         d, radius, part = d[moved], radius[moved], self.matrix[:, moved]
         error = dot_error(2 * len(moved) + 2, np.abs(part) @ (np.abs(d) + radius)) + np.abs(part) @ radius
-        sizes = up(np.abs(part @ d) + error * (1 + 1e-12), 2)
+        size, lost, room = np.abs(part @ d), error * (1 + 1e-12), 1e-13 * (len(part) + 2)
+        if self._norm(up(size + lost, 2)) * (1 + room) <= eps:
+            return True
+        if self._norm(np.maximum(down(size - lost, 2), 0.0)) * (1 - room) > eps:
+            return False
+        return self._is_rational and self._within_exactly(left, right, eps)
+
+    def _norm(self, sizes: Array) -> float:
         top = float(sizes.max(initial=1e-300))  # divided out, so that no square underflows
-        largest = top * float(np.linalg.norm(sizes / top, self.p)) * (1 + 1e-13 * (len(part) + 2))
-        return largest <= eps or (self._is_rational and self._within_exactly(left, right, eps))
+        return top * float(np.linalg.norm(sizes / top, self.p))
 
     def _enclosed(self, person: Array) -> tuple[Array, Array]:
         return (person, person) if self.phi is None else self.phi.enclose(person)

@@ -9,6 +9,7 @@ from likewise.certificate import Certificate
 from likewise.errors import InputError
 from likewise.problem import Problem
 from likewise.rounding import Array
+from likewise.search.branch import search_branch
 from likewise.search.milp import search_milp
 from likewise.search.paper import search_paper
 from likewise.search.run import Listener, News, Run
@@ -17,7 +18,7 @@ from likewise.solvers import Solver, get
 __all__ = ["ENGINES", "News", "Run", "search"]
 
 Engine = Callable[[Problem, Run, Solver, int], None]
-ENGINES: dict[str, Engine] = {"auto": search_milp, "milp": search_milp, "paper": search_paper}
+ENGINES: dict[str, Engine] = {"auto": search_milp, "branch": search_branch, "milp": search_milp, "paper": search_paper}
 
 
 def search(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from likewise.bounds import Reach
 from likewise.bounds.support import ascent, reduced
-from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.run import Run, repaired
+from likewise.search.smooth import View, view
 
 STARTS = 384
-KEPT = 64
-KICKS = 48
+KEPT = 96
+CHILDREN = 48
+SHAKEN = 2.0  # groups of a child whose category is changed, on average
+WIDTHS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.0, 0.0, 0.0)  # of rounded kinks, turn by turn
 STEPS = (0.0, 0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
 
 
@@ -40,41 +43,92 @@ class Pairs:
 def attack(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator, seconds: float) -> Pairs:
     """Climb from many random starts and from the best pair; offer the best found, return them all, best first."""
     end = time.monotonic() + seconds
-    pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, 12, end)
+    pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, WIDTHS, end)
     offer_best(problem, reach, run, pairs, 6)
     return pairs
 
 
-def kick(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator) -> Pairs:
-    """Return what climbing makes of the best pair after its categories and numbers were shaken."""
+def breed(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.Generator) -> Pairs:
+    """Return the pool with what climbing makes of crossings of its pairs, best first.
+
+    A child has the difference of one parent, and each of its features from either of them.
+    """
     left, right = run.pair()
-    pairs = Pairs(np.tile(right, (KICKS, 1)), np.tile(left - right, (KICKS, 1)))
-    other = problem.right.sample(KICKS, rng)
-    shared = [g for g in problem.right.groups if g not in reach.flippable]
+    parents = Pairs(np.vstack([right, pool.right]), np.vstack([left - right, pool.d]))
+    one = rng.integers(0, len(parents.right), CHILDREN)
+    other = rng.integers(0, len(parents.right), CHILDREN)
+    children = Pairs(parents.right[one], parents.d[one])
+    held = children.d != 0.0
+    for group in problem.right.groups:
+        from_other = (rng.random(CHILDREN) < 0.5) & ~held[:, group].any(axis=1)
+        children.right[from_other, group] = parents.right[other[from_other], group]
+    columns = problem.right.numbers
+    mixed = rng.random((CHILDREN, len(columns))) < 0.5
+    children.right[:, columns] = np.where(mixed, parents.right[other][:, columns], children.right[:, columns])
+    _shake(problem, reach, children, rng)
+    children = climb(problem, reach, _inside(problem, children), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
+    return _distinct(problem, Pairs(np.vstack([parents.right, children.right]), np.vstack([parents.d, children.d])))
+
+
+def kick(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.Generator) -> Pairs:
+    """Return the pool with what climbing makes of the best pair after it was shaken, best first."""
+    left, right = run.pair()
+    pairs = Pairs(np.tile(right, (CHILDREN, 1)), np.tile(left - right, (CHILDREN, 1)))
+    _shake(problem, reach, pairs, rng)
+    pairs = climb(problem, reach, _inside(problem, pairs), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
+    return _distinct(problem, Pairs(np.vstack([pool.right, pairs.right]), np.vstack([pool.d, pairs.d])))
+
+
+def _shake(problem: Problem, reach: Reach, pairs: Pairs, rng: np.random.Generator) -> None:
+    """Change a category here and there, in both people alike, and move numbers a little."""
+    count, domain = len(pairs.right), problem.right
+    people = domain.sample(count, rng)
+    shared = [g for g in domain.groups if g not in reach.flippable]
     for group in shared:
-        changed = (rng.random(KICKS) < 2.0 / len(shared)) & (pairs.d[:, group] == 0.0).all(axis=1)
-        allowed = (other[:, group] <= problem.left.upper[group]).all(axis=1)
-        pairs.right[:, group] = np.where((changed & allowed)[:, None], other[:, group], pairs.right[:, group])
-    columns = problem.right.continuous
-    moved = pairs.right[:, columns] + rng.normal(0.0, 0.2, (KICKS, len(columns)))
-    lower = np.maximum(problem.right.lower[columns], problem.left.lower[columns] - pairs.d[:, columns])
-    upper = np.minimum(problem.right.upper[columns], problem.left.upper[columns] - pairs.d[:, columns])
-    pairs.right[:, columns] = np.where(lower <= upper, np.clip(moved, lower, upper), pairs.right[:, columns])
-    return climb(problem, reach, pairs, KICKS, 4, time.monotonic() + 1.0)
+        changed = (rng.random(count) < SHAKEN / len(shared)) & (pairs.d[:, group] == 0.0).all(axis=1)
+        allowed = (people[:, group] <= problem.left.upper[group]).all(axis=1)
+        pairs.right[:, group] = np.where((changed & allowed)[:, None], people[:, group], pairs.right[:, group])
+    columns = domain.continuous
+    spread = domain.upper[columns] - domain.lower[columns]
+    size = rng.choice([0.02, 0.2], (count, 1)) * spread
+    pairs.right[:, columns] += size * rng.normal(0.0, 1.0, (count, len(columns)))
 
 
-def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, turns: int, end: float) -> Pairs:
-    """Improve pairs by turns, the difference, the shared columns, the categories; return them best first."""
-    for turn in range(turns):
-        pairs = _move_difference(problem, reach, pairs)
-        pairs = _move_base(problem, pairs)
+def _inside(problem: Problem, pairs: Pairs) -> Pairs:
+    """Return the pairs with both people's numbers within their bounds, the difference held where that can be."""
+    columns, right = problem.right.continuous, problem.right.snap(pairs.right)
+    d = pairs.d[:, columns]
+    lower = np.maximum(problem.right.lower[columns], problem.left.lower[columns] - d)
+    upper = np.minimum(problem.right.upper[columns], problem.left.upper[columns] - d)
+    right[:, columns] = np.where(lower <= upper, np.clip(right[:, columns], lower, upper), right[:, columns])
+    return Pairs(right, pairs.d)
+
+
+def _distinct(problem: Problem, pairs: Pairs) -> Pairs:
+    """Return the best pairs with different gaps, best first."""
+    values = gaps(view(problem, pairs.right), pairs)
+    order = [int(i) for i in np.argsort(-values) if np.isfinite(values[i])]
+    apart = [i for k, i in enumerate(order) if not k or values[order[k - 1]] - values[i] > 1e-9]
+    return pairs.take(np.array(apart[:KEPT], dtype=np.int64)) if apart else pairs
+
+
+def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, widths: Sequence[float], end: float) -> Pairs:
+    """Improve pairs by turns, the difference, the shared columns, the categories; return them best first.
+
+    There is a turn for each width over which the network's kinks are rounded, from wide to 0.
+    """
+    exact = view(problem, pairs.right)
+    for turn, width in enumerate(widths):
+        seen = exact.at(width)
+        pairs = _move_difference(seen, reach, pairs)
+        pairs = _move_base(seen, pairs)
         if turn >= 2 or len(pairs.right) <= kept:
-            pairs = _best(problem, pairs, kept)
-            pairs = _move_categories(problem, reach, pairs)
-            pairs = _move_integers(problem, reach, pairs)
+            pairs = _best(seen, pairs, kept)
+            pairs = _move_categories(seen, reach, pairs)
+            pairs = _move_integers(seen, reach, pairs)
         if time.monotonic() > end:
             break
-    return _best(problem, pairs, kept)
+    return _best(exact, pairs, kept)
 
 
 def offer_best(problem: Problem, reach: Reach, run: Run, pairs: Pairs, count: int) -> None:
@@ -85,10 +139,10 @@ def offer_best(problem: Problem, reach: Reach, run: Run, pairs: Pairs, count: in
             run.offer(*exact)
 
 
-def gaps(problem: Problem, pairs: Pairs) -> Array:
+def gaps(view: View, pairs: Pairs) -> Array:
     """Return f(left) - f(right) of each pair, -inf where side constraints or an embedding rule it out."""
-    left = pairs.left
-    values = problem.network(left) - problem.network(pairs.right)
+    left, problem = pairs.left, view.problem
+    values = view.score(left) - view.score(pairs.right)
     if len(problem.right.constraints[1]):
         values = np.where(problem.left.inside(left) & problem.right.inside(pairs.right), values, -np.inf)
     if not problem.metric.is_linear:
@@ -96,8 +150,8 @@ def gaps(problem: Problem, pairs: Pairs) -> Array:
     return values
 
 
-def _best(problem: Problem, pairs: Pairs, count: int) -> Pairs:
-    return pairs.take(np.argsort(-gaps(problem, pairs))[:count])
+def _best(view: View, pairs: Pairs, count: int) -> Pairs:
+    return pairs.take(np.argsort(-gaps(view, pairs))[:count])
 
 
 def _starts(problem: Problem, reach: Reach, rng: np.random.Generator, run: Run) -> Pairs:
@@ -112,31 +166,22 @@ def _starts(problem: Problem, reach: Reach, rng: np.random.Generator, run: Run) 
     return pairs
 
 
-def _gradient(network: Network, people: Array) -> Array:
-    """Return the gradient of each person's score; where it vanishes by saturation, of the logit."""
-    entering = network.preactivations(people)
-    slopes = [layer.slope(z) for layer, z in zip(network.layers, entering, strict=True)]
-    back = np.maximum(slopes[-1], 1e-12)
-    for layer, slope in zip(reversed(network.layers[1:]), reversed(slopes[:-1]), strict=True):
-        back = (back @ layer.weight) * slope
-    return back @ network.layers[0].weight
-
-
-def _choose(problem: Problem, candidates: list[Pairs]) -> Pairs:
+def _choose(view: View, candidates: list[Pairs]) -> Pairs:
     """Return, pair by pair, the best of several alternatives."""
-    values = np.stack([gaps(problem, c) for c in candidates])
+    values = np.stack([gaps(view, c) for c in candidates])
     best = values.argmax(axis=0)
     each = np.arange(len(best))
     right, d = np.stack([c.right for c in candidates]), np.stack([c.d for c in candidates])
     return Pairs(right[best, each], d[best, each])
 
 
-def _move_difference(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
+def _move_difference(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     """Move d towards the best linear step over the metric's ball and the box, one-hot columns held."""
+    problem = view.problem
     columns = np.intersect1d(reach.differences.free, problem.right.continuous)
     if not len(columns):
         return pairs
-    gradient = _gradient(problem.network, pairs.left)[:, columns]
+    gradient = view.gradient(pairs.left)[:, columns]
     right = pairs.right[:, columns]
     lower, upper = problem.left.lower[columns] - right, problem.left.upper[columns] - right
     matrix = reach.differences.metric.matrix[:, columns]
@@ -154,15 +199,16 @@ def _move_difference(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
         d = pairs.d.copy()
         d[:, columns] = start + step * (goal - start)
         candidates.append(Pairs(pairs.right, d))
-    return _choose(problem, candidates)
+    return _choose(view, candidates)
 
 
-def _move_base(problem: Problem, pairs: Pairs) -> Pairs:
+def _move_base(view: View, pairs: Pairs) -> Pairs:
     """Move both people together along the gradient of the gap, the difference held."""
+    problem = view.problem
     columns = problem.right.continuous
     if not len(columns):
         return pairs
-    slope = (_gradient(problem.network, pairs.left) - _gradient(problem.network, pairs.right))[:, columns]
+    slope = (view.gradient(pairs.left) - view.gradient(pairs.right))[:, columns]
     d = pairs.d[:, columns]
     lower = np.maximum(problem.right.lower[columns], problem.left.lower[columns] - d)
     upper = np.minimum(problem.right.upper[columns], problem.left.upper[columns] - d)
@@ -173,11 +219,12 @@ def _move_base(problem: Problem, pairs: Pairs) -> Pairs:
         right = pairs.right.copy()
         right[:, columns] = np.where(lower <= upper, start + step * (goal - start), start)
         candidates.append(Pairs(right, pairs.d))
-    return _choose(problem, candidates)
+    return _choose(view, candidates)
 
 
-def _move_categories(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
+def _move_categories(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     """Try every category of every group, in both people at once, or in one alone where the metric allows it."""
+    problem = view.problem
     for group in problem.right.groups:
         size = group.stop - group.start
         candidates = [pairs]
@@ -191,7 +238,7 @@ def _move_categories(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
                 candidates.append(Pairs(right, d))
             if group in reach.flippable:
                 candidates += _one_sided(problem, pairs, group, one)
-        pairs = _choose(problem, candidates)
+        pairs = _choose(view, candidates)
     return pairs
 
 
@@ -214,8 +261,9 @@ def _one_sided(problem: Problem, pairs: Pairs, group: slice, one: Array) -> list
     return changed
 
 
-def _move_integers(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
+def _move_integers(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     """Try a step, many steps and the ends of every integer, for both people, or for one alone where that may be."""
+    problem = view.problem
     for column in problem.right.integers.tolist():
         step, span = problem.right.steps[column], problem.right.upper[column] - problem.right.lower[column]
         moves = [sign * size for sign in (-1.0, 1.0) for size in (step, np.ceil(span / step / 4) * step, span)]
@@ -229,7 +277,7 @@ def _move_integers(problem: Problem, reach: Reach, pairs: Pairs) -> Pairs:
             candidates.append(Pairs(near, far - near))
             if not reach.shared[column]:
                 candidates += [_if_similar(problem, pairs, right, far), _if_similar(problem, pairs, near, left)]
-        pairs = _choose(problem, candidates)
+        pairs = _choose(view, candidates)
     return pairs
 
 

@@ -6,139 +6,193 @@ so when a better pair asks for a higher one, parts bounded before keep their bou
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
-from likewise.bounds import Reach, TwinBounds, propagated
-from likewise.bounds.ball import excess
-from likewise.bounds.encoding import Detail
-from likewise.bounds.template import Template
+from likewise.activations import by_name
+from likewise.bounds import reach, twin_bounds
+from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
-from likewise.rounding import Array
-from likewise.search.primal import primal
-from likewise.search.question import Question, ask
-from likewise.search.run import Run, repaired
-from likewise.search.score import Score, tangent_points, tangents
-from likewise.search.tree import Bounded, Half, Part, Tree
-from likewise.solvers import Session
+from likewise.search.bounding import Job, bound
+from likewise.search.choose import candidates, gain
+from likewise.search.inner import inner_problem
+from likewise.search.root import Root, open_count
+from likewise.search.run import Run
+from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves
+from likewise.solvers import Solver
 
-TANGENTS = 24
-AT_ONCE = 24  # parts to split at a time
-OFFERED = 3  # points of linear programs per round
-PRIMAL_EVERY = 30  # rounds
-BALL = 1e-6  # how far the polyhedron may exceed the ball, relative
-OUTSIDE = 1e-7  # how far a point may exceed a ball made of tangents before one is drawn there
-DRAW_EVERY = 12  # new tangents, before the model is built anew with them
+FOR_REACH, MOST_REACH = 0.1, 10.0  # share of the time, and seconds, to find out which categories can change
+FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
+AT_ONCE = 24  # parts to split at a time where splits are not tried out first
+AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
+DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
+DIVE_SHARE = 0.3  # of the time, to dive for pairs
+LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
+LOOK_EVERY, LOOK_SHARE = 5.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
 
 
-class Relaxed:
-    """The relaxed model of a question: its template with the slack of every tangent."""
+def search_branch(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
+    """Close the gap of one direction by a tree; `solver` is not asked, linear programs are solved by HiGHS."""
+    root = begin(problem, run)
+    if not run.done:
+        root.forward(1 / 3)
+    if not run.done:
+        grow(root, threads)
 
-    def __init__(
-        self, problem: Problem, bounds: TwinBounds, score: Score, question: Question, touches: Sequence[Array] = ()
-    ) -> None:
-        last = len(problem.network.layers) - 1
-        self.question = question
-        self.template = Template(problem, bounds, Detail(ball=BALL, touches=tuple(touches)), last)
-        a, b = self.template.left.z[last][:1], self.template.right.z[last][:1]
-        box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
-        a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
-        most = a_upper - b_lower + abs(question.t) + 1e3
-        slack = self.template.variables(np.array([max(-question.cut, -1e3)]), np.array([most]))
-        if score.curved:
-            points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
-            cuts = tangents(question.t, b_lower, b_upper, points)
-            slopes, offsets = np.array([c.slope for c in cuts]), np.array([c.offset for c in cuts])
-        else:
-            slopes, offsets = np.ones(1), np.array([question.t])
-        one = np.ones(len(slopes), dtype=np.int64)
-        endless = np.full(len(slopes), -np.inf)
-        self.template.rows(endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None]))
-        self.objective = np.zeros(self.template.columns)
-        self.objective[slack] = 1.0
 
-    def bound(self, halves: list[tuple[Half, Bounded | None]], where: Reach) -> Iterator[Bounded]:
-        """Bound the slack of many parts, each by its linear program; those that are proven empty are left out."""
-        layers, alive = propagated(halves[0][0].problem.network, [half.zs for half, _ in halves])
-        lines = self.template.lines(layers)
-        for row in np.flatnonzero(alive).tolist():
-            half, parent = halves[row]
-            bounds = TwinBounds(where, tuple(b[row] for b in layers))
-            own = [tuple(values[row] for values in part) for part in lines]
-            model = self.template.fill(half.problem, bounds, own, self.objective)
-            # A basis fits only a model with the same rows.
-            same = parent is not None and parent.template is self.template
-            session = Session(model, parent.basis if parent is not None and same else None)
-            slack, point = session.maximise(self.objective)
-            if slack >= 0.0:
-                bounds = self.template.shrunk(bounds, model, session.proof)
-            slack = slack if parent is None else min(slack, parent.slack)
-            yield Bounded(slack, Part(half.problem, bounds), point, self.template, session.basis)
+def begin(problem: Problem, run: Run) -> Root:
+    """Find out who can differ and how far every neuron can go, and look for a first pair."""
+    inner, score = inner_problem(problem)
+    where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
+    root = Root(inner, problem, score, run, twin_bounds(inner, where))
+    root.prove()
+    if not run.done:
+        root.look(min(FIRST_LOOK, 0.2 * run.seconds_left))
+    return root
+
+
+def grow(root: Root, threads: int) -> None:
+    """Narrow the root, then split until the gap is closed."""
+    # A better pair makes a sharper cut, and wide networks need longer to find one.
+    root.look(min(LOOK_PER_NEURON * open_count(root.bounds), 0.05 * root.run.seconds_left))
+    root.narrow(1 / 2)
+    if not root.run.done:
+        Branch(root, threads).close()
 
 
 class Branch:
-    """A tree over one direction of a problem: `problem` is the inner one, `outer` the one that pairs must satisfy."""
+    """The tree of one direction of a problem, from what its root knows."""
 
-    def __init__(self, problem: Problem, outer: Problem, score: Score, run: Run, bounds: TwinBounds) -> None:
-        self.problem, self.outer, self.score, self.run, self.bounds = problem, outer, score, run, bounds
-        self.touches: list[Array] = []
-        self.relaxed = self.ask([])
-        self.tree = Tree(self.bound, Part(problem, bounds))
-
-    def ask(self, near: list[float]) -> Relaxed:
-        """Return the relaxed model of the next question; no cut, because an empty part is proven by its own bound."""
-        question = replace(ask(self.run, self.score, self.problem.network, near), cut=math.inf)
-        return Relaxed(self.problem, self.bounds, self.score, question, self.touches)
-
-    def bound(self, halves: list[tuple[Half, Bounded | None]]) -> list[Bounded]:
-        """Bound halves, and offer the people of the widest ones' points."""
-        self.run.tick(self.run.nodes + len(halves))
-        parts = list(self.relaxed.bound(halves, self.bounds.reach))
-        for bounded in sorted(parts, key=lambda bounded: -bounded.slack)[:OFFERED]:
-            template = bounded.template
-            left, right = bounded.point[template.left.x], bounded.point[template.right.x]
-            exact = repaired(self.outer, self.bounds.reach, left, right)
-            if exact is not None:
-                self.run.offer(*exact)
-            over, touch = excess(template.compared[0], bounded.point[template.compared[1]])
-            if over > OUTSIDE:
-                self.touches.append(touch)
-        return parts
+    def __init__(self, root: Root, threads: int) -> None:
+        self.root, self.threads = root, threads
+        self.problem, self.score, self.run = root.problem, root.score, root.run
+        self.relaxed = root.relaxed()
+        self.drawn = self._asked()
+        self.tree = Tree()
+        names = {name for layer in self.problem.network.layers for name in layer.activations}
+        self.is_straight = all(by_name(name).is_piecewise_linear() for name in names)
+        self.at_once = 1 if self.is_straight else AT_ONCE
+        self.started = self.looked = time.monotonic()
+        self.dived = 0.0
 
     def close(self) -> None:
         """Split and bound until the gap is closed, nothing is left to split, or time is up."""
-        run, score = self.run, self.score
-        drawn = 0
-        for rounds in itertools.count():
-            run.prove(score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
-            if run.done:
+        self.keep(self.bound([(Part(self.problem, self.root.bounds).again(), None)]))
+        while True:
+            self.run.prove(self.score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
+            if self.run.done:
                 return
-            stuck = not self.tree.split(AT_ONCE, self.relaxed.template)
-            if rounds % PRIMAL_EVERY == 0:
-                primal(self.outer, self.problem, score, self.bounds.reach, run, 0.01 * run.seconds_left)
-            if run.done:
-                continue
-            fresh = len(self.touches) - drawn
-            if run.lower > self.relaxed.question.t * score.factor or fresh >= DRAW_EVERY or (stuck and fresh):
-                drawn = len(self.touches)
-                self.relaxed = self.ask(self.relaxed.question.near[-3:])
-            elif stuck:
-                # The last parts may have been split into nothing at all: then none is open any more.
-                run.prove(score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
-                if run.done:
-                    return
-                run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
+            widest = self.tree.pop(self.at_once)
+            if widest:
+                self.work(widest)
+                self.look(widest[0])
+            fresh = self._asked() - self.drawn
+            if self.run.lower > self.relaxed.question.t * self.score.factor or fresh >= (DRAW_EVERY if widest else 1):
+                self.renew()
+            elif not widest:
+                self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
 
+    def renew(self) -> None:
+        """Build the model anew: at a higher threshold, and with the tangents that points have asked for."""
+        self.drawn = self._asked()
+        self.relaxed = self.root.relaxed()
+        self.tree.retry()
 
-def branch(problem: Problem, outer: Problem, score: Score, run: Run, bounds: TwinBounds) -> None:
-    """Close the gap by a tree. `problem` is the inner one, `outer` has the scores.
+    def _asked(self) -> int:
+        return len(self.root.near) + len(self.root.touches)
 
-    `bounds` may have been tightened under an earlier question's cut: a pair at a later, higher threshold satisfies
-    that cut too.
-    """
-    Branch(problem, outer, score, run, bounds).close()
+    def work(self, widest: list[Bounded]) -> None:
+        """Bound parts anew, tighten or split them; whatever may still hold a pair goes back to the tree."""
+        jobs: list[Job] = []
+        for part in widest:
+            if part.relaxed is not self.relaxed:  # bounded at an earlier threshold: ask again first
+                jobs.append((part.part.again(part.node), part))
+            elif part.slack < AGAIN * part.settled:
+                self.tighten(part)
+            elif self.is_straight:
+                self.split(part)
+            else:
+                jobs += self.cut(part)
+        self.keep(self.bound(jobs))
+
+    def keep(self, parts: Iterable[Bounded | None]) -> None:
+        """Put what may still hold a pair back."""
+        for bounded in parts:
+            if bounded is not None:
+                self.tree.push(bounded)
+
+    def tighten(self, part: Bounded) -> None:
+        """Narrow the dz of a part under the cut that its slack is not below 0, and bound it again."""
+        session = self.relaxed.session(part.part.problem, part.part.bounds, part.basis)
+        self.relaxed.demand(session, 0.0)
+        zs = tighten(part.part.bounds, Tightener(self.relaxed.template, session, self.run.deadline), ("dz",))
+        if zs is None:
+            return
+        for bounded in self.bound([(Half(part.part.problem, zs, part.node), part)]):
+            if bounded is not None:
+                again = part.slack if bounded.slack < AGAIN * part.slack else bounded.slack
+                self.tree.push(replace(bounded, settled=again))
+
+    def cut(self, part: Bounded) -> list[Job]:
+        """Return the halves of the split that looks best, untried: curves lose a little with every split."""
+        splits = candidates(part, self.root.influence)
+        if not splits:
+            self.stuck(part)
+            return []
+        return [(half, part) for half in halves(part.part.again(part.node), splits[0]) if half is not None]
+
+    def stuck(self, part: Bounded) -> None:
+        """Put a part aside that cannot be split: its point is all but a pair, or the model is too coarse there."""
+        self.root.draw(part.relaxed, part.point, 0.0)
+        self.root.polish(part)
+        self.tree.give_up(part)
+
+    def split(self, widest: Bounded) -> None:
+        """Try the most promising splits; narrow the part by halves that are empty, or else split it at the best."""
+        splits = candidates(widest, self.root.influence)
+        if not splits:
+            self.stuck(widest)
+            return
+        whole = widest.part.again(widest.node)
+        cut = [halves(whole, split) for split in splits]
+        flat = [half for pair in cut for half in pair]
+        bounded = iter(self.bound([(half, widest) for half in flat if half is not None]))
+        tried = [tuple(None if half is None else next(bounded) for half in pair) for pair in cut]
+        alone = [k for k, pair in enumerate(tried) if None in pair]
+        if any(pair == (None, None) for pair in tried):
+            return
+        if alone:
+            self.fix(widest, [(splits[k], 0 if tried[k][1] is None else 1) for k in alone])
+            return
+        best = max(tried, key=lambda pair: gain(widest.slack, [one.slack for one in pair if one is not None]))
+        self.keep(best)
+
+    def fix(self, widest: Bounded, left: list[tuple[Split, int]]) -> None:
+        """Narrow a part to what several splits leave of it, each of whose other half holds no pair."""
+        half: Half | None = widest.part.again(widest.node)
+        for split, which in left:
+            if half is None:
+                return
+            half = halves(half, split)[which]
+        if half is not None:
+            self.keep(self.bound([(half, widest)]))
+
+    def bound(self, jobs: list[Job]) -> list[Bounded | None]:
+        """Bound parts; None for one that holds no pair at the threshold."""
+        self.run.tick(self.run.nodes + len(jobs))
+        return bound(self.relaxed, self.root.bounds.reach, jobs, self.threads)
+
+    def look(self, widest: Bounded) -> None:
+        """Look for better pairs below the widest part, and now and then elsewhere; note what bends there."""
+        if self.run.done:
+            return
+        now = time.monotonic()
+        self.root.draw(widest.relaxed, widest.point, widest.slack)
+        if self.dived < DIVE_SHARE * (now - self.started):
+            self.root.dive(widest)
+            self.dived += time.monotonic() - now
+        if now - self.looked > LOOK_EVERY:
+            self.root.look(min(LOOK_SHARE * (now - self.looked), 0.2 * self.run.seconds_left))
+            self.looked = time.monotonic()

@@ -8,35 +8,27 @@ is bounded by the solver; below 0 it proves that no pair has a gap of t, and any
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from likewise.activations import by_name
-from likewise.bounds import Reach, TwinBounds, reach, twin_bounds
+from likewise.bounds import Reach, TwinBounds
 from likewise.bounds.ball import BALLS, excess
 from likewise.bounds.encoding import Detail, Encoding, add_preactivations, encode, pieces
-from likewise.bounds.template import Template
-from likewise.bounds.tighten import open_neurons, tighten
-from likewise.network import Network
 from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.search.branch import OUTSIDE, TANGENTS, Relaxed, branch
-from likewise.search.inner import inner_problem
+from likewise.search.branch import Branch, begin
 from likewise.search.polish import polish
-from likewise.search.primal import primal
 from likewise.search.question import Question, ask
+from likewise.search.relaxed import TANGENTS
+from likewise.search.root import OUTSIDE, Root, open_count
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, tangent_points, tangents
-from likewise.solvers import Limits, LinearModel, Progress, Session, Solver, Status, Watch, solver_room
+from likewise.solvers import Limits, LinearModel, Progress, Solver, Status, Watch, solver_room
 
-FOR_REACH = 0.1  # share of the time to find out which categories can change
-MOST_REACH = 10.0  # seconds of it
-FIRST_PRIMAL = 0.4  # seconds for pairs before anything is asked
 MORE_PRIMAL = 0.03  # seconds for pairs before the solver starts, per neuron whose phase is open
 CLIMB_SECONDS = 0.5  # from a solver's point
-PASSES = 4  # of tightening under the question's cut
 STALLED = 5  # rounds in a row that moved neither bound
 
 
@@ -51,93 +43,58 @@ class Model:
 
 def search_milp(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
     """Close the gap of one direction as far as time allows; everything found goes through `run`."""
-    inner, score = inner_problem(problem)
-    where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
-    bounds = twin_bounds(inner, where)
-    prove_from_bounds(run, score, bounds)
+    root = begin(problem, run)
+    if not run.done:
+        root.forward(1 / 3)
+    if not run.done:
+        root.narrow(1 / 4)
     if run.done:
         return
-    primal(problem, inner, score, where, run, min(FIRST_PRIMAL, 0.2 * run.seconds_left))
-    engine = Engine(inner, problem, score, run, solver, threads)
-    bounds = engine.forward(bounds)
-    prove_from_bounds(run, score, bounds)
-    engine.close(bounds)
-
-
-def prove_from_bounds(run: Run, score: Score, bounds: TwinBounds) -> None:
-    """Claim what the output layer's bounds alone prove; they are likewise's own, outward rounded."""
-    last = bounds.layers[-1]
-    run.prove(score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0])))
+    if fits_solver(root.problem):
+        Engine(root, solver, threads).close()
+    else:
+        Branch(root, threads).close()
 
 
 @dataclass(slots=True, eq=False)
 class Engine:
-    """One direction of one problem on one solver: `problem` is the inner one, `outer` what pairs must satisfy."""
+    """One direction of one problem on one solver, from what its root knows."""
 
-    problem: Problem
-    outer: Problem
-    score: Score
-    run: Run
+    root: Root
     solver: Solver
     threads: int
     detail: Detail = field(default_factory=Detail)
-    wary: bool = False  # the solver called a model empty that holds a real pair: give it more room
+    near: list[float] = field(default_factory=list)
+    wary: bool = False  # the solver called a model empty that holds a real pair, or its numbers are out of reach
 
-    def forward(self, bounds: TwinBounds) -> TwinBounds:
-        """Tighten layer by layer with linear programs over the layers before; a third of the time at most."""
-        deadline = time.monotonic() + self.run.seconds_left / 3
-        for index in range(1, len(bounds.layers)):
-            if not open_neurons(bounds.layers[index - 1]).any():
-                continue
-            template = Template(self.problem, bounds, replace(self.detail, ball=1e-4), index)
-            session = Session(template.model(self.problem, bounds))
-            bounds = tighten(self.problem, bounds, template, session, deadline, first=index)
-            self.run.tick()
-        return bounds
+    @property
+    def run(self) -> Run:
+        """Where claims go."""
+        return self.root.run
 
-    def close(self, bounds: TwinBounds) -> None:
-        """Ask thresholds just above the best pair until none is left to ask."""
-        near: list[float] = []
-        stalled = 0
-        seconds = self.run.seconds_left
-        # A solver needs a grid where activations are curved; a tree only has to shrink their intervals.
-        # So is the ball of an embedding that is made of tangents.
-        curved = not is_piecewise_linear(self.problem.network) or (
-            self.problem.aside > 0 and self.problem.metric.p not in BALLS
-        )
-        while not self.run.done and stalled < STALLED:
-            before = (self.run.lower, self.run.upper)
-            question = self.question(near)
-            tight = self.conditional(question, bounds)
-            if not near and not self.run.done:
-                # Before the solver starts it pays to look longer: a better pair asks a sharper question.
-                time_for_pairs = min(MORE_PRIMAL * open_count(tight), 0.1 * seconds)
-                primal(self.outer, self.problem, self.score, bounds.reach, self.run, time_for_pairs)
-                question = self.question(near)
-            if self.run.done:
-                return
-            if self.wary or curved:
-                self.branch(tight)
-                return
-            near = self.ask(question, tight, self.run.seconds_left)
-            moved = self.run.lower - before[0] + before[1] - self.run.upper
-            stalled = 0 if moved > 1e-3 * self.run.gap else stalled + 1
+    @property
+    def score(self) -> Score:
+        """What the output makes of logits."""
+        return self.root.score
+
+    def close(self) -> None:
+        """Ask thresholds just above the best pair until none is left to ask; what a solver cannot do, a tree does."""
+        run, stalled = self.run, 0
+        # Before the solver starts it pays to look longer: a better pair asks a sharper question.
+        self.root.look(min(MORE_PRIMAL * open_count(self.root.bounds), 0.1 * run.seconds_left))
+        while not (run.done or self.wary) and stalled < STALLED:
+            before = (run.lower, run.upper)
+            self.ask(ask(run, self.score, self.root.problem.network, self.near[-4:]))
+            moved = run.lower - before[0] + before[1] - run.upper
+            stalled = 0 if moved > 1e-3 * run.gap else stalled + 1
         if stalled:
-            self.run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")
-            self.branch(bounds)
+            run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")
+        if not run.done:
+            Branch(self.root, self.threads).close()
 
-    def branch(self, bounds: TwinBounds) -> None:
-        """Close the gap by a tree: for curved activations, and when the solver is not to be trusted."""
-        branch(self.problem, self.outer, self.score, self.run, bounds)
-
-    def question(self, near: list[float]) -> Question:
-        """Ask for a little more than the best pair; without a cut if the solver was seen to lose it."""
-        question = ask(self.run, self.score, self.problem.network, near)
-        return replace(question, cut=math.inf) if self.wary else question
-
-    def model(self, question: Question, bounds: TwinBounds, part: Problem | None = None) -> Model:
-        """Encode the question, of a part of the problem if one is given: slack <= a - tangent(b) for every tangent."""
-        problem = part or self.problem
+    def model(self, question: Question) -> Model:
+        """Encode the question: slack <= a - tangent(b) for every tangent."""
+        problem, bounds = self.root.problem, self.root.bounds
         last = len(problem.network.layers) - 1
         encoding = encode(problem, bounds, self.detail, last)
         add_preactivations(encoding, problem, bounds, last, self.detail)
@@ -145,7 +102,7 @@ class Engine:
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
         rows = encoding.rows
-        slack = rows.variable(-question.cut if math.isfinite(question.cut) else -1e3, a_upper - b_lower + 1e3)
+        slack = rows.variable(-question.cut, a_upper - b_lower + 1e3)
         if self.score.curved:
             points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
             for cut in tangents(question.t, b_lower, b_upper, points):
@@ -156,44 +113,20 @@ class Engine:
         objective[slack] = 1.0
         return Model(encoding, slack, rows.model(objective))
 
-    def conditional(self, question: Question, bounds: TwinBounds) -> TwinBounds:
-        """Tighten all bounds under the question's cut, which the best pair satisfies, while it pays.
-
-        Before each pass the relaxed model's own bound on the slack is claimed.
-        """
-        if self.wary:
-            return bounds
-        deadline = time.monotonic() + min(self.run.seconds_left / 4, 20.0)
-        size = openness(bounds)
-        for _ in range(PASSES):
-            relaxed = Relaxed(self.problem, bounds, self.score, question, self.detail.touches)
-            session = Session(relaxed.template.model(self.problem, bounds))
-            slack, _ = session.maximise(relaxed.objective)
-            self.claim(question, slack, None)
-            if self.run.done or time.monotonic() > deadline:
-                break
-            bounds = tighten(self.problem, bounds, relaxed.template, session, deadline)
-            before, size = size, openness(bounds)
-            if size > 0.9 * before:
-                break
-        return bounds
-
     def claim(self, question: Question, slack: float, trusted: str | None) -> None:
         """Turn a bound on the slack into one on the gap."""
         if math.isfinite(slack):
             self.run.prove(self.score.upper_from_slack(question.t, slack), trusted)
 
-    def ask(self, question: Question, bounds: TwinBounds, seconds: float) -> list[float]:
-        """Run the solver on the question; return logits at which more tangents are worth having."""
-        model = self.model(question, bounds)
+    def ask(self, question: Question) -> None:
+        """Run the solver on the question, and note the logits at which more tangents are worth having."""
+        model, where = self.model(question), self.root.bounds.reach
         trusted = f"dual bounds of {self.solver.name}"
-        seen: list[float] = []
         b_index = int(model.encoding.right.z[-1][0])
-
         room = solver_room(model.linear)
         if math.isinf(room):
             self.wary = True
-            return seen
+            return
 
         def progress(news: Progress) -> bool:
             self.run.tick(self.run.nodes)
@@ -201,10 +134,10 @@ class Engine:
             return self.run.done or self.better(question)
 
         def point(x: Array) -> None:
-            self.offer(model.encoding, bounds.reach, x)
-            seen.append(float(x[b_index]))
+            self.offer(model.encoding, where, x)
+            self.near.append(float(x[b_index]))
 
-        limits = Limits(seconds, 0.0, self.threads)
+        limits = Limits(self.run.seconds_left, 0.0, self.threads)
         answer = self.solver.solve(model.linear, limits, watch=Watch(progress, point))
         self.run.nodes += answer.nodes
         self.wary = answer.status is Status.INFEASIBLE
@@ -212,9 +145,8 @@ class Engine:
             self.claim(question, answer.bound + room, trusted)
         if answer.point is not None:
             point(answer.point)
-            self.climb(model.encoding, bounds.reach, answer.point)
-        self.refine(answer.point, model.encoding, bounds)
-        return seen[-4:]
+            self.climb(model.encoding, where, answer.point)
+            self.refine(answer.point, model.encoding, self.root.bounds)
 
     def better(self, question: Question) -> bool:
         """Tell whether the best pair has passed the threshold, so that a higher one should be asked."""
@@ -222,29 +154,27 @@ class Engine:
 
     def offer(self, encoding: Encoding, where: Reach, x: Array) -> None:
         """Offer the people of a solver's point."""
-        exact = repaired(self.outer, where, x[encoding.left.x], x[encoding.right.x])
+        exact = repaired(self.root.outer, where, x[encoding.left.x], x[encoding.right.x])
         if exact is not None:
             self.run.offer(*exact)
 
     def climb(self, encoding: Encoding, where: Reach, x: Array) -> None:
         """Polish the pair that a solver's point stands for: its categories may be new, its numbers a little off."""
-        exact = repaired(self.outer, where, x[encoding.left.x], x[encoding.right.x])
+        exact = repaired(self.root.outer, where, x[encoding.left.x], x[encoding.right.x])
         if exact is not None:
             seconds = min(CLIMB_SECONDS, 0.1 * self.run.seconds_left)
-            polish(self.outer, self.problem, self.score, where, self.run, exact, seconds)
+            polish(self.root.outer, self.root.problem, self.score, where, self.run, exact, seconds)
 
-    def refine(self, x: Array | None, encoding: Encoding, bounds: TwinBounds) -> None:
+    def refine(self, x: Array, encoding: Encoding, bounds: TwinBounds) -> None:
         """Draw the ball closer, and add breakpoints where a solver's point sits on a curved activation.
 
         A cell that holds the point is split there, or in the middle if the point is near one of its ends.
         """
-        if x is None:
-            return
         over, touch = excess(bounds.reach.differences, x[encoding.d])
         touches = (*self.detail.touches, touch) if over > OUTSIDE else self.detail.touches
         grid = dict(self.detail.grid)
         for index in range(len(encoding.left.v)):
-            names = self.problem.network.layers[index].activations
+            names = self.root.problem.network.layers[index].activations
             for j, name in enumerate(names):
                 if by_name(name).is_piecewise_linear():
                     continue
@@ -258,21 +188,15 @@ class Engine:
         self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9), touches=touches)
 
 
-def is_piecewise_linear(network: Network) -> bool:
-    """Tell whether the network is made of straight pieces up to its logit."""
-    return all(by_name(name).is_piecewise_linear() for layer in network.layers for name in layer.activations)
+def fits_solver(problem: Problem) -> bool:
+    """Tell whether the model is made of straight pieces.
 
-
-def open_count(bounds: TwinBounds) -> int:
-    """Count the neurons whose phase is open."""
-    return sum(int(open_neurons(b).sum()) for b in bounds.layers)
-
-
-def openness(bounds: TwinBounds) -> float:
-    """Measure how much is left open: the widths of z and dz over the neurons whose phase is open."""
-    return sum(
-        float((box.upper - box.lower)[open_neurons(b)].sum()) for b in bounds.layers for box in (b.left, b.right, b.dz)
-    )
+    A solver needs a grid where activations are curved; a tree only has to shrink their intervals. So it is with the
+    ball of an embedding that is made of tangents.
+    """
+    names = {name for layer in problem.network.layers for name in layer.activations}
+    curved = problem.aside > 0 and problem.metric.p not in BALLS
+    return not curved and all(by_name(name).is_piecewise_linear() for name in names)
 
 
 def _split(breaks: Array, z: float) -> Array:

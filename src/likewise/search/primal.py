@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
 
 from likewise.bounds import Reach
 from likewise.problem import Problem
-from likewise.search.attack import Pairs, attack, kick
+from likewise.search.attack import Pairs, attack, breed, kick
 from likewise.search.polish import polish
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score
@@ -23,13 +24,15 @@ def primal(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
     end = time.monotonic() + seconds
     seen: set[bytes] = set()
     pool = attack(problem, reach, run, rng, 0.4 * seconds)
-    while time.monotonic() < end and not run.done:
+    for move in itertools.cycle((kick, breed)):
+        if time.monotonic() > end or run.done:
+            break
         for pair in _kinds(problem, reach, pool, seen):
             if time.monotonic() > end:
                 break
             polish(problem, inner, score, reach, run, pair, end - time.monotonic())
         if time.monotonic() < end:
-            pool = kick(problem, reach, run, rng)
+            pool = move(problem, reach, run, pool, rng)
 
 
 def _kinds(problem: Problem, reach: Reach, pool: Pairs, seen: set[bytes]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -1,0 +1,77 @@
+"""Relaxed: the linear relaxation of a question, which bounds its slack over any part of the pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import expit, logit
+
+from likewise.bounds import TwinBounds
+from likewise.bounds.encoding import Detail
+from likewise.bounds.template import Template
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.search.question import Question
+from likewise.search.score import Score, tangent_points, tangents
+from likewise.solvers import Session
+
+TANGENTS = 24
+BALL = 1e-4  # how far the polyhedron may exceed the ball where no tangent is drawn, relative
+DEEPEST = 1e3  # how far below 0 a slack is followed
+
+
+class Relaxed:
+    """The relaxed model of a question: its template with the slack of every tangent."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        bounds: TwinBounds,
+        score: Score,
+        question: Question,
+        touches: Sequence[Array] = (),
+        ball: float = BALL,
+    ) -> None:
+        last = len(problem.network.layers) - 1
+        self.question, self.score = question, score
+        self.template = Template(problem, bounds, Detail(ball=ball, touches=tuple(touches)), last)
+        a, b = self.template.left.z[last][:1], self.template.right.z[last][:1]
+        box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
+        a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
+        self.most = a_upper - b_lower + abs(question.t) + DEEPEST
+        slack = self.template.variables(np.array([-DEEPEST]), np.array([self.most]))
+        self.slopes, self.offsets = np.ones(1), np.array([question.t])
+        if score.curved:
+            points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
+            cuts = tangents(question.t, b_lower, b_upper, points)
+            self.slopes, self.offsets = np.array([c.slope for c in cuts]), np.array([c.offset for c in cuts])
+        one = np.ones(len(self.slopes), dtype=np.int64)
+        endless = np.full(len(one), -np.inf)
+        self.cuts = self.template.rows(
+            endless, -self.offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, self.slopes[:, None])
+        )
+        self.slack = int(slack[0])
+        self.objective = np.zeros(self.template.columns)
+        self.objective[slack] = 1.0
+
+    def session(self, problem: Problem, bounds: TwinBounds, basis: object = None) -> Session:
+        """Return the linear program of a part: people of `problem`'s domains, neurons within `bounds`."""
+        return Session(self.template.model(problem, bounds), basis)
+
+    def demand(self, session: Session, slack: float) -> None:
+        """Let a session's further objectives range over pairs of at least this slack only."""
+        session.change_bounds([self.slack], [max(slack, -DEEPEST)], [self.most])
+
+    def bent(self, point: Array) -> float:
+        """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""
+        if not self.score.curved:
+            return 0.0
+        a, b = self.logits(point)
+        p = float(expit(b)) + self.question.t
+        return float(point[self.slack]) - (a - float(logit(p)) if p < 1.0 else -math.inf)
+
+    def logits(self, point: Array) -> tuple[float, float]:
+        """Return the left and the right logit of a model's point."""
+        return float(point[self.template.left.z[-1][0]]), float(point[self.template.right.z[-1][0]])

@@ -1,0 +1,182 @@
+"""Root: all that is proven before anything is split, for any engine that goes on from there.
+
+Most of the gap of a relaxation is in the differences: a neuron's dv is only known as some share of its dz. Asked only
+about pairs at least as far apart as the best one, linear programs narrow the range of every dz, which narrows the
+model, which narrows the ranges again. A few rounds of this bring the bound close to the best pair, often all the way.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from likewise.bounds import TwinBounds, completed
+from likewise.bounds.ball import excess
+from likewise.bounds.encoding import Detail
+from likewise.bounds.template import Template
+from likewise.bounds.tighten import Lemma, Tightener, open_neurons, tighten
+from likewise.errors import SoundnessError
+from likewise.problem import Problem
+from likewise.rounding import Array
+from likewise.search.bounding import bound
+from likewise.search.choose import influence
+from likewise.search.dive import dive
+from likewise.search.polish import polish
+from likewise.search.primal import primal
+from likewise.search.question import Question, ask
+from likewise.search.relaxed import Relaxed
+from likewise.search.run import Run, repaired
+from likewise.search.score import Score
+from likewise.search.tree import Bounded, Half, Part
+from likewise.solvers import Session
+
+STALLED = 0.95  # a round that leaves more of the slack than this is the last one
+BENT = 0.05  # a share of the slack that is worth another tangent
+OUTSIDE = 1e-7  # how far a point may exceed a ball made of tangents before one is drawn there
+DIVE, DIVE_EVERY = 1.0, 2  # seconds at most to dive for a pair, and rounds between dives
+CLIMB = 0.2  # seconds to climb from where a dive ended
+ROUNDS = 40
+KEPT = 16  # points whose tangents are kept
+SHARPER = 8  # times to draw tangents before going on
+
+
+@dataclass(slots=True, eq=False)
+class Root:
+    """One direction of a problem: `problem` is the inner one, `outer` what pairs must satisfy."""
+
+    problem: Problem
+    outer: Problem
+    score: Score
+    run: Run
+    bounds: TwinBounds
+    tell: Callable[[Lemma, Template, Relaxed | None], None] = lambda lemma, template, relaxed: None
+    near: list[float] = field(default_factory=list)
+    touches: list[Array] = field(default_factory=list)
+
+    @property
+    def influence(self) -> list[Array]:
+        """How much each neuron moves the logit, roughly."""
+        return influence(self.problem.network)
+
+    def prove(self) -> None:
+        """Claim what the output layer's bounds alone prove; they are likewise's own, outward rounded."""
+        last = self.bounds.layers[-1]
+        self.run.prove(self.score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0])))
+
+    def forward(self, share: float) -> None:
+        """Tighten layer by layer with linear programs over the layers before, for a share of the time."""
+        deadline = time.monotonic() + share * self.run.seconds_left
+        for index in range(1, len(self.bounds.layers)):
+            if not open_neurons(self.bounds.layers[index - 1]).any():
+                continue
+            template = Template(self.problem, self.bounds, Detail(ball=1e-4), index)
+            session = Session(template.model(self.problem, self.bounds))
+            tightener = Tightener(template, session, deadline, self._telling(template, None))
+            zs = tighten(self.bounds, tightener, first=index)
+            if zs is None:
+                raise SoundnessError("two proven bounds of the same value contradict each other")
+            self.bounds = completed(self.problem.network, self.bounds.reach, zs)
+            self.run.tick()
+        self.prove()
+
+    def narrow(self, share: float) -> Relaxed | None:
+        """Narrow every dz under the question's cut, round by round, while it pays; return the last model.
+
+        None if the run is done. Between rounds, the pair of the model's point is made
+        real and climbed from: a better pair makes a sharper cut.
+        """
+        deadline = time.monotonic() + share * self.run.seconds_left
+        before = math.inf
+        for rounds in range(ROUNDS):
+            relaxed, session, slack, point = self._sharp()
+            if self.run.done or time.monotonic() > deadline:
+                return None if self.run.done else relaxed
+            if rounds % DIVE_EVERY == 0:
+                self.dive(
+                    Bounded(
+                        slack,
+                        Part(self.problem, self.bounds),
+                        point,
+                        session.proof.multipliers,
+                        session.basis,
+                        relaxed,
+                        0,
+                        slack,
+                    )
+                )
+            if self.run.done:
+                return None
+            if slack > STALLED * before:
+                return relaxed
+            before = slack
+            relaxed.demand(session, -relaxed.question.cut)
+            tightener = Tightener(relaxed.template, session, deadline, self._telling(relaxed.template, relaxed))
+            zs = tighten(self.bounds, tightener, ("dz",))
+            if zs is None:
+                raise SoundnessError("no pair is left where the best one is")
+            self.bounds = completed(self.problem.network, self.bounds.reach, zs)
+            self.prove()
+        return relaxed
+
+    def question(self) -> Question:
+        """Ask for a little more than the best pair."""
+        return ask(self.run, self.score, self.problem.network, self.near[-KEPT:])
+
+    def relaxed(self) -> Relaxed:
+        """Return the model of the present question."""
+        return Relaxed(self.problem, self.bounds, self.score, self.question(), self.touches[-KEPT:])
+
+    def _sharp(self) -> tuple[Relaxed, Session, float, Array]:
+        """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
+        for _ in range(SHARPER):
+            relaxed = self.relaxed()
+            session = relaxed.session(self.problem, self.bounds)
+            slack, point = session.maximise(relaxed.objective)
+            self.run.prove(self.score.upper_from_slack(relaxed.question.t, slack))
+            if self.run.done or not self.draw(relaxed, point, slack):
+                break
+        return relaxed, session, slack, point
+
+    def draw(self, relaxed: Relaxed, point: Array, slack: float) -> bool:
+        """Note where a point asks for tangents of the score and of the ball; tell whether it does."""
+        over, touch = excess(relaxed.template.compared[0], point[relaxed.template.compared[1]])
+        is_outside = over > max(OUTSIDE, 0.02 * slack)
+        is_bent = relaxed.bent(point) > max(BENT * slack, OUTSIDE)
+        if is_outside:
+            self.touches.append(touch)
+        if is_bent:
+            self.near.append(relaxed.logits(point)[1])
+        return is_outside or is_bent
+
+    def dive(self, part: Bounded) -> None:
+        """Look for a pair below a part: follow its point down, and polish what is found there."""
+        deadline = time.monotonic() + min(DIVE, 0.1 * self.run.seconds_left)
+
+        def one(half: Half, parent: Bounded) -> Bounded | None:
+            return bound(parent.relaxed, self.bounds.reach, [(half, parent)])[0]
+
+        self.polish(dive(part, self.influence, one, deadline))
+
+    def polish(self, part: Bounded) -> None:
+        """Make the point of a part a real pair, and climb from there."""
+        template = part.relaxed.template
+        left, right = part.point[template.left.x], part.point[template.right.x]
+        exact = repaired(self.outer, self.bounds.reach, left, right)
+        if exact is not None:
+            self.run.offer(*exact)
+            seconds = min(CLIMB, 0.05 * self.run.seconds_left)
+            polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, seconds)
+
+    def look(self, seconds: float) -> None:
+        """Look for better pairs."""
+        primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds)
+
+    def _telling(self, template: Template, relaxed: Relaxed | None) -> Callable[[Lemma], None]:
+        return lambda lemma: self.tell(lemma, template, relaxed)
+
+
+def open_count(bounds: TwinBounds) -> int:
+    """Count the neurons whose phase is open."""
+    return sum(int(open_neurons(b).sum()) for b in bounds.layers)
