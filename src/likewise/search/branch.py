@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from likewise.activations import by_name
 from likewise.bounds import reach, twin_bounds
 from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
@@ -27,7 +26,7 @@ FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
 AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
-DIVE_SHARE = 0.3  # of the time, to dive for pairs
+DIVE_SHARE = 0.15  # of the time, to dive for pairs
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 5.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
 
@@ -70,9 +69,7 @@ class Branch:
         self.relaxed = root.relaxed()
         self.drawn = self._asked()
         self.tree = Tree()
-        names = {name for layer in self.problem.network.layers for name in layer.activations}
-        self.is_straight = all(by_name(name).is_piecewise_linear() for name in names)
-        self.at_once = 1 if self.is_straight else AT_ONCE
+        self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
         self.dived = 0.0
 
@@ -109,12 +106,12 @@ class Branch:
         for part in widest:
             if part.relaxed is not self.relaxed:  # bounded at an earlier threshold: ask again first
                 jobs.append((part.part.again(part.node), part))
+            elif not self.root.is_straight:
+                jobs += self.cut(part)
             elif part.slack < AGAIN * part.settled:
                 self.tighten(part)
-            elif self.is_straight:
-                self.split(part)
             else:
-                jobs += self.cut(part)
+                self.split(part)
         self.keep(self.bound(jobs))
 
     def keep(self, parts: Iterable[Bounded | None]) -> None:
@@ -127,7 +124,7 @@ class Branch:
         """Narrow the dz of a part under the cut that its slack is not below 0, and bound it again."""
         session = self.relaxed.session(part.part.problem, part.part.bounds, part.basis)
         self.relaxed.demand(session, 0.0)
-        zs = tighten(part.part.bounds, Tightener(self.relaxed.template, session, self.run.deadline), ("dz",))
+        zs = tighten(part.part.bounds, Tightener(self.relaxed.template, session, self.run.deadline), self.root.kinds)
         if zs is None:
             return
         for bounded in self.bound([(Half(part.part.problem, zs, part.node), part)]):

@@ -50,7 +50,7 @@ def search_milp(problem: Problem, run: Run, solver: Solver, threads: int) -> Non
         root.narrow(1 / 4)
     if run.done:
         return
-    if fits_solver(root.problem):
+    if fits_solver(root):
         Engine(root, solver, threads).close()
     else:
         Branch(root, threads).close()
@@ -188,15 +188,13 @@ class Engine:
         self.detail = replace(self.detail, grid=grid, ball=max(self.detail.ball / 4, 1e-9), touches=touches)
 
 
-def fits_solver(problem: Problem) -> bool:
+def fits_solver(root: Root) -> bool:
     """Tell whether the model is made of straight pieces.
 
     A solver needs a grid where activations are curved; a tree only has to shrink their intervals. So it is with the
     ball of an embedding that is made of tangents.
     """
-    names = {name for layer in problem.network.layers for name in layer.activations}
-    curved = problem.aside > 0 and problem.metric.p not in BALLS
-    return not curved and all(by_name(name).is_piecewise_linear() for name in names)
+    return root.is_straight and not (root.problem.aside > 0 and root.problem.metric.p not in BALLS)
 
 
 def _split(breaks: Array, z: float) -> Array:

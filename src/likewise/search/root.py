@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
-from likewise.bounds.tighten import Lemma, Tightener, open_neurons, tighten
+from likewise.bounds.tighten import ALL, Lemma, Tightener, open_neurons, tighten
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -56,6 +57,17 @@ class Root:
     touches: list[Array] = field(default_factory=list)
 
     @property
+    def is_straight(self) -> bool:
+        """Whether the network is made of straight pieces up to its logit."""
+        names = {name for layer in self.problem.network.layers for name in layer.activations}
+        return all(by_name(name).is_piecewise_linear() for name in names)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What is worth narrowing: dz alone where a split at a kink settles z, z as well where curves need it short."""
+        return ("dz",) if self.is_straight else ALL
+
+    @property
     def influence(self) -> list[Array]:
         """How much each neuron moves the logit, roughly."""
         return influence(self.problem.network)
@@ -82,7 +94,7 @@ class Root:
         self.prove()
 
     def narrow(self, share: float) -> Relaxed | None:
-        """Narrow every dz under the question's cut, round by round, while it pays; return the last model.
+        """Narrow every neuron under the question's cut, round by round, while it pays; return the last model.
 
         None if the run is done. Between rounds, the pair of the model's point is made
         real and climbed from: a better pair makes a sharper cut.
@@ -113,7 +125,7 @@ class Root:
             before = slack
             relaxed.demand(session, -relaxed.question.cut)
             tightener = Tightener(relaxed.template, session, deadline, self._telling(relaxed.template, relaxed))
-            zs = tighten(self.bounds, tightener, ("dz",))
+            zs = tighten(self.bounds, tightener, self.kinds)
             if zs is None:
                 raise SoundnessError("no pair is left where the best one is")
             self.bounds = completed(self.problem.network, self.bounds.reach, zs)
