@@ -64,15 +64,20 @@ def _power_rows(rows: Rows, matrix: Array, d: Index, eps: float, p: float, touch
     sums = rows.variables(np.full(len(matrix), -eps), np.full(len(matrix), eps))
     for i, (power, s, row) in enumerate(zip(powers, sums, matrix, strict=True)):
         rows.row([*d, s], [*row, -1.0], 0.0, 0.0)
-        if eps < SMALLEST:
-            continue
-        asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches]
-        for x in np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist():
+        for x in touched(eps, touches, i):
             slope = p * x ** (p - 1.0) / eps
             offset = (1.0 - p) * x**p - 1e-12 * (p + 1.0) ** 2
             rows.row([power, s], [1.0, -slope], lower=offset)
             rows.row([power, s], [1.0, slope], lower=offset)
     rows.row(powers, np.ones(len(powers)), upper=1.0)
+
+
+def touched(eps: float, touches: Sequence[Array], i: int) -> list[float]:
+    """Return where tangents of (|s_i| / eps)^p are drawn, in shares of eps."""
+    if eps < SMALLEST:
+        return []
+    asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches]
+    return list(np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist())
 
 
 def excess(differences: Differences, d: Array) -> tuple[float, Array]:

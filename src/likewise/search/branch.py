@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from likewise.bounds import Reach, TwinBounds, propagated
+from likewise.bounds.argument import Tangents
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
@@ -53,11 +54,15 @@ class Relaxed:
             points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
             cuts = tangents(question.t, b_lower, b_upper, points)
             slopes, offsets = np.array([c.slope for c in cuts]), np.array([c.offset for c in cuts])
+            points = np.array([c.at for c in cuts])
         else:
-            slopes, offsets = np.ones(1), np.array([question.t])
+            slopes, offsets, points = np.ones(1), np.array([question.t]), np.zeros(1)
+        self.tangents = Tangents(question.t, points, slopes, offsets)
         one = np.ones(len(slopes), dtype=np.int64)
         endless = np.full(len(slopes), -np.inf)
-        self.template.rows(endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None]))
+        self.tangent_rows = self.template.rows(
+            endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None])
+        )
         self.objective = np.zeros(self.template.columns)
         self.objective[slack] = 1.0
 
