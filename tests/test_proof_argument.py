@@ -11,9 +11,9 @@ from oracle import similar_pairs
 from problems import make
 from wide import make_wide
 
+import likewise.proof.evaluation as module
 from likewise.bounds import reach, twin_bounds
-from likewise.proof import evaluate as module
-from likewise.proof.evaluate import KINDS, Target, evaluate
+from likewise.proof.evaluation import KINDS, Target, evaluate
 from likewise.search.branch import Relaxed
 from likewise.search.inner import inner_problem
 from likewise.search.question import Question

@@ -4,7 +4,7 @@ What is bounded is  sum_i weight_i (a - slope_i b - offset_i) + target,  a and b
 `target` nothing, or z of one neuron (left, right or their difference) with a sign. A pair whose gap is at least t makes
 every bracket non-negative, so a bound of the sum bounds the target for all such pairs; without a target, a bound below
 0 says that there is no such pair. *Any* numbers make an argument; how good they are shows when it is evaluated
-(`proof.evaluate`, and `likewise_checker.py` on its own).
+(`proof.evaluation`, and `likewise_checker.py` on its own).
 """
 
 from __future__ import annotations

@@ -1,1 +1,6 @@
 """Proof: what shows that an upper bound is right, as numbers that anyone can check; see docs/certificate-format.md."""
+
+from likewise.proof.evaluation import Evaluation, Target, evaluate
+from likewise.proof.log import Log, Payload
+
+__all__ = ["Evaluation", "Log", "Payload", "Target", "evaluate"]

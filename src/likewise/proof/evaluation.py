@@ -231,5 +231,30 @@ def _ball(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array) ->
     top = max(float(np.abs(mu).max(initial=0.0)), 1e-300)
     norm = problem.eps * top * float(np.linalg.norm(mu / top, dual_power(problem.metric.p))) if len(mu) else 0.0
     corner = np.maximum(rest * lower, rest * upper)
+    if not problem.aside:
+        for group in problem.right.groups:
+            corner[group] = _change(rest[group], lower[group], upper[group])
     widest = np.maximum(np.abs(lower), np.abs(upper))
     return np.concatenate([corner + 4 * UNIT * np.abs(corner), error * widest, [norm * (1 + 1e-14 * (len(mu) + 8))]])
+
+
+def _change(c: Array, lower: Array, upper: Array) -> Array:
+    """Bound c.d over the changes of one category: d is 0, or 1 where one is gained and -1 where one is lost.
+
+    The bound is the sum of what is returned, most of it 0.
+    """
+    out = np.zeros_like(c)
+    gained = np.where(upper >= 1.0, c, -np.inf).max()
+    lost = np.where(lower <= -1.0, -c, -np.inf).max()
+    stays = bool(((lower <= 0.0) & (upper >= 0.0)).all())
+    out[0] = max(gained + lost, 0.0 if stays else -np.inf)
+    if not np.isfinite(out[0]):
+        out = np.maximum(c * lower, c * upper)
+    return up(out, 1)
+
+
+def support(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array) -> float:
+    """Bound nu.d over ||A d||_p <= eps, lower <= d <= upper, by the multipliers mu."""
+    total = _Total()
+    total.add(_ball(problem, nu, mu, lower, upper))
+    return total.upper
