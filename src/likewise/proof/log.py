@@ -8,36 +8,25 @@ was split is dropped when the tree is written, depth first, so that a reader nee
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import math
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import numpy as np
 
 from likewise.bounds import Reach, TwinBounds
 from likewise.bounds.argument import Argument
+from likewise.certificate import Payload
 from likewise.problem import Problem
 from likewise.proof.coding import EMPTY, LEAF, OPEN, Claim, What, argument_bytes, lemma_bytes, narrow_bytes, split_bytes
 from likewise.proof.reach import argue
 
 IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
 NOTHING = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Payload:
-    """A finished tree: where its bytes are, their digest, and how large it is."""
-
-    open: Callable[[], IO[bytes]] = field(repr=False)
-    sha256: str
-    size: int
-    nodes: int
-    leaves: int
-    trusted: tuple[str, ...] = ()
 
 
 class Log:
@@ -100,13 +89,12 @@ class Log:
             nodes += blob[:1] in b"LEOZCI"
             leaves += blob[:1] in b"LEO"
 
-        def reader() -> IO[bytes]:
-            file.seek(0)
-            return file
+        file.seek(0)
+        content = _Kept(file, size)
 
         names = {span.start: feature.name for feature, span in self.problem.right.spans}
         trusted = tuple(f"that {names[group.start]} cannot differ" for group in argued.trusted)
-        return Payload(reader, sha.hexdigest(), size, nodes, leaves, trusted)
+        return Payload(content.open, sha.hexdigest(), size, nodes, leaves, trusted)
 
     def _written(self) -> Iterator[bytes]:
         todo = [0]
@@ -162,3 +150,30 @@ def changed(before: TwinBounds, after: TwinBounds) -> list[Claim]:
             ):
                 claims += [(layer, kind, side, int(j), float(values[j])) for j in np.flatnonzero(moved)]
     return claims
+
+
+class _Kept:
+    """The bytes of a finished tree, for as long as somebody may read them; each reader starts at the beginning."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._size = file, size
+
+    def open(self) -> IO[bytes]:
+        """Return a reader of all bytes."""
+        return io.BufferedReader(_Window(self._file, self._size))
+
+
+class _Window(io.RawIOBase):
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        super().__init__()
+        self._file, self._size, self._at = file, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        content = self._file.read(min(len(buffer), self._size - self._at))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
