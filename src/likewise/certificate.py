@@ -1,8 +1,9 @@
 """Certificate: the question, lower with its witness, upper with what it rests on; and its file.
 
 The file is a zip: `manifest.json` for people and programs, `arrays.npz` for the float64 weights, the metric's
-matrix (and embedding) and the witness. It is written beside the target first and moved into place, so that no crash
-leaves half. Version 2 added embeddings, and what the output is; files of version 1 are read as well.
+matrix (and embedding) and the witness, and `proof/...` for what shows `upper` (docs/certificate-format.md). It is
+written beside the target first and moved into place, so that no crash leaves half. Version 2 added embeddings, and what
+the output is, version 3 the proof; files of versions 1 and 2 are read as well.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import json
 import lzma
 import math
 import os
+import shutil
 import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -30,9 +33,10 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 2
-READABLE = (1, 2)
-LIMIT = 1 << 30  # no certificate unpacks to more bytes than this
+FORMAT = 3
+READABLE = (1, 2, 3)
+LIMIT = 1 << 30  # no certificate unpacks to more bytes than this, its proof aside
+PROOF = "proof/"  # what the names of a proof's files begin with
 PHI = "phi_"  # what the names of an embedding's arrays begin with
 SCORES = frozenset({"sigmoid", "hardsigmoid"})  # outputs that are read as a score between 0 and 1
 # What a file that is none of ours makes the libraries raise; each is turned into a FileError.
@@ -92,6 +96,34 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Payload:
+    """One direction's tree of a proof: how to read its bytes, their digest, and how large it is."""
+
+    open: Callable[[], IO[bytes]] = field(repr=False)
+    sha256: str
+    size: int
+    nodes: int
+    leaves: int
+    trusted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """What shows `upper`, for every direction of the problem; `eps` may be larger than the certificate's."""
+
+    eps: float
+    directions: tuple[Payload, ...]
+
+    def manifest(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        listed = [
+            {"file": f"{PROOF}{k}.bin", "sha256": p.sha256, "bytes": p.size, "nodes": p.nodes, "leaves": p.leaves}
+            for k, p in enumerate(self.directions)
+        ]
+        return {"kind": "tree", "eps": self.eps, "directions": listed}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
     """Proven bounds `0 <= lower <= delta_max <= upper` on how far apart two similar people can be scored.
 
@@ -113,6 +145,7 @@ class Certificate:
     notes: tuple[str, ...] = field(default=())
     scale: str = "score"
     output: int = 0
+    proof: Proof | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.lower <= self.upper):
@@ -174,11 +207,12 @@ class Certificate:
             arrays |= _weights(self.problem.metric.phi, PHI)
         packed = io.BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]
-        written = io.BytesIO()
-        with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        with written_atomically(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("manifest.json", json.dumps(self._manifest(), indent=1))
             archive.writestr("arrays.npz", packed.getvalue())
-        write_atomically(target, written.getvalue())
+            for k, payload in enumerate(() if self.proof is None else self.proof.directions):
+                with payload.open() as source, archive.open(f"{PROOF}{k}.bin", "w", force_zip64=True) as entry:
+                    shutil.copyfileobj(source, entry, 1 << 20)
         return target
 
     def _manifest(self) -> dict[str, Any]:
@@ -189,6 +223,7 @@ class Certificate:
             **self.summary(),
             "trace": [[s, lo, hi if math.isfinite(hi) else None] for s, lo, hi in self.trace],
             "notes": list(self.notes),
+            "proof": {"kind": "solver-trusted"} if self.proof is None else self.proof.manifest(),
             "activations": _activations(p.network),
             "metric": {
                 "kind": p.metric.kind,
@@ -228,18 +263,27 @@ def _network(kinds: Any, arrays: Mapping[str, Array], prefix: str) -> Network:
 
 def write_atomically(target: Path, content: bytes) -> None:
     """Write a file beside its target and move it into place."""
+    with written_atomically(target) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_atomically(target: Path) -> Iterator[IO[bytes]]:
+    """Give a file beside the target to write to, and move it into place once it is written."""
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
         raise FileError(f"cannot write {target}: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
         os.chmod(temporary, 0o644)
         os.replace(temporary, target)
-    except OSError as error:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
-        raise FileError(f"cannot write {target}: {error.strerror}") from None
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write {target}: {error.strerror}") from None
+        raise
 
 
 def read(path: str | os.PathLike[str]) -> Certificate:
@@ -261,13 +305,13 @@ def read(path: str | os.PathLike[str]) -> Certificate:
         known = " and ".join(map(str, READABLE))
         raise FileError(f"{path}: version {manifest.get('version')!r}, this likewise reads {known}")
     try:
-        return _rebuild(manifest, arrays)
+        return _rebuild(manifest, arrays, Path(path))
     except (*BROKEN, AttributeError, SoundnessError) as error:
         raise FileError(f"{path} is not a valid certificate: {error}") from None
 
 
 def _refuse_large(archive: zipfile.ZipFile) -> None:
-    if sum(entry.file_size for entry in archive.infolist()) > LIMIT:
+    if sum(entry.file_size for entry in archive.infolist() if not entry.filename.startswith(PROOF)) > LIMIT:
         raise FileError(f"it unpacks to more than {LIMIT >> 20} MiB")
 
 
@@ -289,7 +333,7 @@ def _unpacked(content: bytes) -> dict[str, Array]:
     return arrays
 
 
-def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array]) -> Certificate:
+def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array], path: Path) -> Certificate:
     network = _network(manifest["activations"], arrays, "")
     form = manifest["metric"]
     phi = None if form.get("phi") is None else _network(form["phi"], arrays, PHI)
@@ -322,4 +366,22 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array]) -> Certificate:
         tuple(str(n) for n in manifest["notes"]),
         str(manifest.get("scale", "score")),
         int(manifest.get("output", 0)),
+        _proof(manifest.get("proof") or {}, path),
+    )
+
+
+def _proof(form: Mapping[str, Any], path: Path) -> Proof | None:
+    """Return the proof as it lies in the file: it is read again when it is copied."""
+    if form.get("kind") != "tree":
+        return None
+
+    def opener(name: str) -> Callable[[], IO[bytes]]:
+        return lambda: zipfile.ZipFile(path).open(name)
+
+    return Proof(
+        float(form["eps"]),
+        tuple(
+            Payload(opener(str(d["file"])), str(d["sha256"]), int(d["bytes"]), int(d["nodes"]), int(d["leaves"]))
+            for d in form["directions"]
+        ),
     )

@@ -74,15 +74,20 @@ def _power_rows(rows: Rows, matrix: Array, d: Index, eps: float, p: float, touch
     sums = rows.variables(np.full(len(matrix), -eps), np.full(len(matrix), eps))
     for i, (power, s, row) in enumerate(zip(powers, sums, matrix, strict=True)):
         rows.row([*d, s], [*row, -1.0], 0.0, 0.0)
-        if eps < SMALLEST:
-            continue
-        asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches]
-        for x in np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist():
+        for x in touched(eps, touches, i):
             slope = p * x ** (p - 1.0) / eps
             offset = (1.0 - p) * x**p - 1e-12 * (p + 1.0) ** 2
             rows.row([power, s], [1.0, -slope], lower=offset)
             rows.row([power, s], [1.0, slope], lower=offset)
     rows.row(powers, np.ones(len(powers)), upper=1.0)
+
+
+def touched(eps: float, touches: Sequence[Array], i: int) -> list[float]:
+    """Return where tangents of (|s_i| / eps)^p are drawn, in shares of eps."""
+    if eps < SMALLEST:
+        return []
+    asked = [min(abs(float(touch[i])) / eps, 1.0) for touch in touches]
+    return list(np.unique([*TOUCHED, *(a for a in asked if a > 1e-6)]).tolist())
 
 
 def excess(differences: Differences, d: Array) -> tuple[float, Array]:
@@ -133,18 +138,21 @@ def _round_rows(
     rows.row(leaves, [1.0], upper=radius)
 
 
-def _rotated(matrix: Array, largest: Array, seen: Array | None) -> tuple[Array, Array, float]:
-    """Return rows Q A with at most as many as columns, what each may be off by, and how much Q may stretch a norm.
+def rotation(matrix: Array, seen: Array | None) -> Array | None:
+    """Return Q, the rows q of the coordinates q.(A d) to fold, or None for those of A d itself.
 
     What W sees of d, up to the null space of A, is W A^+ (A d): the rows of W A^+ span all that matters.
     """
-    rank = min(matrix.shape)
-    if seen is not None and len(seen) < rank:
-        q = np.linalg.qr((seen @ np.linalg.pinv(matrix, rcond=1e-9)).T)[0].T
-    elif len(matrix) <= matrix.shape[1]:
+    if seen is not None and len(seen) < min(matrix.shape):
+        return np.asarray(np.linalg.qr((seen @ np.linalg.pinv(matrix, rcond=1e-9)).T)[0].T)
+    return None if len(matrix) <= matrix.shape[1] else np.asarray(np.linalg.qr(matrix)[0].T)
+
+
+def _rotated(matrix: Array, largest: Array, seen: Array | None) -> tuple[Array, Array, float]:
+    """Return rows Q A, what each may be off by, and how much Q may stretch a norm."""
+    q = rotation(matrix, seen)
+    if q is None:
         return matrix, np.zeros(len(matrix)), 0.0
-    else:
-        q = np.linalg.qr(matrix)[0].T
     error = dot_error(len(matrix), np.abs(q) @ np.abs(matrix))
     skew = q @ q.T - np.eye(len(q))
     stretch = float(np.linalg.norm(skew)) + float(np.linalg.norm(dot_error(len(matrix), np.abs(q) @ np.abs(q.T))))

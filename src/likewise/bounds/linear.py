@@ -45,8 +45,15 @@ def activation_lines(layer: Layer, z: Box) -> Lines:
     return Lines(*parts)
 
 
-def backward_upper(rows: Array, stages: Sequence[Stage], base: Callable[[Array, Array | None], Array]) -> Array:
+def backward_upper(
+    rows: Array,
+    stages: Sequence[Stage],
+    base: Callable[[Array, Array | None], Array],
+    trail: list[Array] | None = None,
+) -> Array:
     """Bound rows @ v_last from above, where v_last leaves the last stage.
+
+    The coefficients of each stage's z are appended to `trail`, the last stage's first.
 
     Each step replaces a value by its upper line where its coefficient is positive and by its lower line where it is
     negative, which can only raise the sum. The coefficients are floats: whatever each one may have lost in
@@ -58,6 +65,8 @@ def backward_upper(rows: Array, stages: Sequence[Stage], base: Callable[[Array, 
         positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
         lines = stage.lines
         through = positive * lines.upper_slope + negative * lines.lower_slope
+        if trail is not None:
+            trail.append(through)
         offsets = positive @ lines.upper_offset + negative @ lines.lower_offset
         sizes = np.abs(positive) @ np.abs(lines.upper_offset) + np.abs(negative) @ np.abs(lines.lower_offset)
         lost = dot_error(2 * rows.shape[1], sizes) + dot_error(2, np.abs(through)) @ stage.z.magnitude

@@ -11,6 +11,7 @@ of ADMM steps on all objectives at once. The right-hand side is evaluated with o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,6 +71,21 @@ class Differences:
         solved = part.solve_lp(rows[:, free]) if part.is_rotated_box() else part.solve(rows[:, free], steps)
         return up(solved + slack * (1 + 1e-12), 2)
 
+    def multipliers(self, rows: Array, steps: int = STEPS) -> Array:
+        """Return, for each row, multipliers of the matrix's rows that bound rows @ d about as well as is known."""
+        free = self.free
+        found = np.zeros((len(rows), len(self.metric.matrix)))
+        if not (len(rows) and len(free) and len(self.metric.matrix)):
+            return found
+        part = _Slice(self.metric.matrix[:, free], self.metric.p, self.eps, self.lower[free], self.upper[free])
+        if part.is_rotated_box():
+            return part.lp_multipliers(rows[:, free])
+        active = np.abs(part.matrix).sum(axis=1) > 0
+        part = _Slice(part.matrix[active], part.p, part.eps, part.lower, part.upper)
+        if active.any():
+            found[:, active] = part.best_multipliers(rows[:, free], steps)
+        return found
+
 
 def distance_lower(metric: Metric, lower: Array, upper: Array) -> float:
     """Bound ||A d||_2 from below over a box of differences.
@@ -115,6 +131,29 @@ class _Slice:
         matrix = csr_matrix(self.matrix)
         session = Session(LinearModel(rows[0], matrix, -limit, limit, self.lower, self.upper, relaxed))
         return np.array([session.maximise(row)[0] for row in rows])
+
+    def lp_multipliers(self, rows: Array) -> Array:
+        """Return the duals of the linear programs of `solve_lp`."""
+        limit, relaxed = np.full(len(self.matrix), self.eps), np.zeros(len(self.lower), dtype=bool)
+        model = LinearModel(rows[0], csr_matrix(self.matrix), -limit, limit, self.lower, self.upper, relaxed)
+        session, found = Session(model), []
+        for row in rows:
+            session.maximise(row)
+            found.append(session.proof.multipliers)
+        return np.array(found)
+
+    def best_multipliers(self, rows: Array, steps: int) -> Array:
+        """Return the best of the multipliers that `solve` looks at."""
+        basis, small = reduced(self.matrix, self.p)
+        walk = ascent(rows, small, self.p, self.eps, self.lower, self.upper, steps)
+        looked_at = (mu @ basis for step, (_, mu) in enumerate(walk, 1) if step % CHECK_EVERY == 0)
+        best = np.zeros((len(rows), len(self.matrix)))
+        bound = self.bound(rows, best)
+        for mu in itertools.chain(self.guesses(rows), looked_at):
+            other = self.bound(rows, mu)
+            better = other < bound
+            best, bound = np.where(better[:, None], mu, best), np.where(better, other, bound)
+        return best
 
     def guesses(self, rows: Array) -> list[Array]:
         """Multipliers that are optimal when the box does not matter, or when the matrix is diagonal."""

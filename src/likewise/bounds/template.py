@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from likewise.activations import Activation
+from likewise.bounds.argument import ALWAYS, Argument, Tangents, ball_multipliers, input_rows
 from likewise.bounds.difference import difference_lines
 from likewise.bounds.encoding import Detail, Side, compared_rows, encode_inputs, input_box
 from likewise.bounds.interval import Box
@@ -62,6 +63,7 @@ class Template:
 
     def __init__(self, problem: Problem, bounds: TwinBounds, detail: Detail, depth: int) -> None:
         self._reach, self._depth = bounds.reach, depth
+        self._problem, self._touches = problem, detail.touches
         self._groups = [list(layer.groups()) for layer in problem.network.layers[:depth]]
         inputs = encode_inputs(problem, bounds.reach, detail)
         self.compared = (bounds.reach.differences, inputs.d)
@@ -78,6 +80,9 @@ class Template:
         self._pattern.height, self._pattern.size = base.matrix.shape[0], coo.nnz
         self._slots: list[_Slots] = []
         self._dz: list[Index] = []
+        self._affine: list[tuple[Index, Index]] = []
+        self._ball = (input_rows(problem, bounds.reach.shared).ball, base.matrix.shape[0])
+        self._tied: Index = np.empty(0, dtype=np.int64)  # of what an embedding compares
         self._compiled: tuple[csr_matrix, Index] | None = None
         for index in range(depth + 1):
             self._add_layer(problem, index)
@@ -100,13 +105,15 @@ class Template:
     def _add_layer(self, problem: Problem, index: int) -> None:
         layer = problem.network.layers[index]
         count, nothing = len(layer.bias), np.zeros(len(layer.bias))
+        affine = []
         for side in (self.left, self.right):
             before = side.x if index == 0 else side.v[index - 1]
             z = self.variables(nothing, nothing)
-            self.rows(-layer.bias, -layer.bias, (np.tile(before, (count, 1)), layer.weight), (z, -1.0))
+            affine.append(self.rows(-layer.bias, -layer.bias, (np.tile(before, (count, 1)), layer.weight), (z, -1.0)))
             side.z.append(z)
             if index < self._depth:
                 side.v.append(self.variables(nothing, nothing))
+        self._affine.append((affine[0], affine[1]))
         endless = np.full(count, np.inf)
         zl, zr = self.left.z[index], self.right.z[index]
         self._dz.append(self.rows(-endless, endless, (zl, 1.0), (zr, -1.0)))
@@ -121,6 +128,7 @@ class Template:
         columns = self.variables(model.lower, model.upper)
         coo = model.matrix.tocoo()
         pattern = self._pattern
+        self._ball = (pattern.height, pattern.height + coo.shape[0])
         pattern.rows.append(pattern.height + coo.row.astype(np.int64))
         pattern.columns.append(columns[coo.col])
         pattern.values.append(coo.data)
@@ -128,7 +136,7 @@ class Template:
         self._sides.append((model.row_lower, model.row_upper))
         nothing = np.zeros(problem.aside)
         left, right = self.left.z[-1][1:], self.right.z[-1][1:]
-        self.rows(nothing, nothing, (left, 1.0), (right, -1.0), (columns[d], -1.0))
+        self._tied = self.rows(nothing, nothing, (left, 1.0), (right, -1.0), (columns[d], -1.0))
         self.compared = (box, columns[d[box.free]])
 
     def _add_lines(self, index: int) -> _Slots:
@@ -202,6 +210,45 @@ class Template:
         matrix.has_canonical_format = True
         integer = np.zeros(self.columns, dtype=bool)
         return LinearModel(objective, matrix, row_lower, row_upper, lower, upper, integer)
+
+    def argument(
+        self, y: Array, lines: Sequence[Lines], tangents: Tangents = ALWAYS, rows: Index | None = None
+    ) -> Argument:
+        """Return the argument that the multipliers `y` of the model's rows make, without the slack of hull lines.
+
+        `lines` are those that the model was filled with; `rows` are where the caller put slack - a + slope b <= -offset
+        for each tangent. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
+        argument always has all layers: those that the template leaves out have no multipliers.
+        """
+        problem = self._problem
+        parts = [self._multipliers(index, y, lines) for index in range(len(problem.network.layers))]
+        place, metric = input_rows(problem, self._reach.shared), problem.metric
+        nu, mu = np.zeros(problem.right.width), np.zeros(len(metric.matrix))
+        nu[self._reach.differences.free] = y[place.differences]
+        if not problem.aside or len(self._tied):
+            free, ball = self.compared[0].free, y[slice(*self._ball)]
+            seen = None if problem.aside else problem.network.layers[0].weight
+            mu = ball_multipliers(metric.matrix, free, metric.p, problem.eps, self._touches, seen, ball)
+        omega = np.zeros(len(problem.left.constraints[1]))
+        omega[: place.left.stop - place.left.start] = y[place.left]
+        left, right, both, turn = zip(*parts, strict=True)
+        weights = np.empty(0) if rows is None else y[rows]
+        return Argument(tangents, weights, left, right, both, turn, nu, mu, (omega, y[place.right]))
+
+    def _multipliers(self, index: int, y: Array, lines: Sequence[Lines]) -> tuple[Array, Array, Array, Array]:
+        """Return one layer's multipliers: left, right, both, turn."""
+        nothing = np.zeros(len(self._problem.network.layers[index].bias))
+        if index > self._depth:
+            return nothing, nothing, nothing, nothing
+        turn, both = -y[self._dz[index]], nothing
+        if index < self._depth:
+            n, slopes = len(nothing), lines[index][0]
+            below, above, value = np.split(y[self._slots[index].rows[-3 * n :]], 3)
+            both = below + above + value
+            turn = turn + below * slopes[-4 * n : -3 * n] + above * slopes[-2 * n : -n]
+        elif len(self._tied):
+            turn[1:] -= y[self._tied]
+        return -y[self._affine[index][0]], -y[self._affine[index][1]], both, turn
 
     def shrunk(self, bounds: TwinBounds, model: LinearModel, proof: Dual) -> TwinBounds:
         """Return the bounds of z and dz of those pairs of the model whose objective is not below 0.

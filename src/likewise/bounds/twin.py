@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -73,22 +74,43 @@ def entering(layer: Layer, domain: Domain) -> Box:
     return Box(np.nextafter(layer.bias - domain_upper(domain, -layer.weight), -np.inf), high)
 
 
-def twin_bounds(problem: Problem, reach: Reach) -> TwinBounds:
-    """Bound every layer by intervals and by backward substitution, left, right and difference; keep the tighter."""
+Heard = Callable[[int, str, float, list[Array], Array], None]  # layer, kind, sign, trail, sign times what was proven
+
+
+def unheard(layer: int, kind: str, sign: float, trail: list[Array], upper: Array) -> None:
+    """Take no notice of how a bound came about."""
+
+
+def twin_bounds(problem: Problem, reach: Reach, heard: Heard = unheard) -> TwinBounds:
+    """Bound every layer by intervals and by backward substitution, left, right and difference; keep the tighter.
+
+    `heard` is told of every substitution: what it was about and the coefficients on its way (see `backward_upper`).
+    """
     done: list[LayerBounds] = []
     for index, layer in enumerate(problem.network.layers):
-        left = _side(problem, index, problem.left, [b.left for b in done], [b.left_value for b in done])
+        zs, values = [b.left for b in done], [b.left_value for b in done]
+        kinds = ["left", "right"] if problem.symmetric else ["left"]
+        left = _side(problem, index, problem.left, zs, values, partial(_told, heard, index, kinds))
         right = left
         if not problem.symmetric:
-            right = _side(problem, index, problem.right, [b.right for b in done], [b.right_value for b in done])
-        dz = _difference(problem, index, reach, done)
+            zs, values = [b.right for b in done], [b.right_value for b in done]
+            right = _side(problem, index, problem.right, zs, values, partial(_told, heard, index, ["right"]))
+        dz = _difference(problem, index, reach, done, partial(_told, heard, index, ["dz"]))
         if problem.aside and index == len(problem.network.layers) - 1:
             dz = _compared(problem, dz)
         done.append(settle(layer, left, right, dz))
     return TwinBounds(reach, tuple(done))
 
 
-def _side(problem: Problem, index: int, domain: Domain, z: list[Box], values: list[Box]) -> Box:
+Told = Callable[[float, list[Array], Array], None]
+
+
+def _told(heard: Heard, index: int, kinds: list[str], sign: float, trail: list[Array], upper: Array) -> None:
+    for kind in kinds:
+        heard(index, kind, sign, trail, upper)
+
+
+def _side(problem: Problem, index: int, domain: Domain, z: list[Box], values: list[Box], told: Told) -> Box:
     layers = problem.network.layers
     layer = layers[index]
     before = [Box(domain.lower, domain.upper), *values]
@@ -100,11 +122,11 @@ def _side(problem: Problem, index: int, domain: Domain, z: list[Box], values: li
         Stage(layers[k].weight, layers[k].bias, activation_lines(layers[k], z[k]), z[k], before[k])
         for k in range(index)
     ]
-    linear = _both_sides(layer.weight, layer.bias, stages, base)
+    linear = _both_sides(layer.weight, layer.bias, stages, base, told)
     return linear.meet(affine(layer.weight, layer.bias, before[-1]))
 
 
-def _difference(problem: Problem, index: int, reach: Reach, done: list[LayerBounds]) -> Box:
+def _difference(problem: Problem, index: int, reach: Reach, done: list[LayerBounds], told: Told) -> Box:
     layers = problem.network.layers
     weight = layers[index].weight
     differences = reach.differences
@@ -119,7 +141,7 @@ def _difference(problem: Problem, index: int, reach: Reach, done: list[LayerBoun
         for k, b in enumerate(done)
     ]
     symmetric = problem.symmetric
-    linear = _both_sides(weight, nothing, stages, base, symmetric)
+    linear = _both_sides(weight, nothing, stages, base, told, symmetric)
     return linear.meet(affine(weight, nothing, before[-1]))
 
 
@@ -137,9 +159,17 @@ def _both_sides(
     bias: Array,
     stages: list[Stage],
     base: Callable[[Array, Array | None], Array],
+    told: Told,
     symmetric: bool = False,
 ) -> Box:
     """Bound weight v + bias on both sides; a symmetric set has the same bound on either."""
-    high = np.nextafter(backward_upper(weight, stages, base) + bias, np.inf)
-    low = -high if symmetric else np.nextafter(bias - backward_upper(-weight, stages, base), -np.inf)
+    trail: list[Array] = []
+    high = np.nextafter(backward_upper(weight, stages, base, trail) + bias, np.inf)
+    told(1.0, trail, high)
+    if symmetric:
+        told(-1.0, [-through for through in trail], high)
+        return Box(-high, high)
+    trail = []
+    low = np.nextafter(bias - backward_upper(-weight, stages, base, trail), -np.inf)
+    told(-1.0, trail, -low)
     return Box(low, high)

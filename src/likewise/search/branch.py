@@ -6,14 +6,15 @@ so when a better pair asks for a higher one, parts bounded before keep their bou
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 
-from likewise.bounds import reach, twin_bounds
+from likewise.bounds import reach
 from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
-from likewise.search.bounding import Job, bound
+from likewise.proof import Log, argued_bounds
+from likewise.search.bounding import Job, Result, bound
 from likewise.search.choose import candidates, gain
 from likewise.search.inner import inner_problem
 from likewise.search.root import Root, open_count
@@ -44,7 +45,9 @@ def begin(problem: Problem, run: Run) -> Root:
     """Find out who can differ and how far every neuron can go, and look for a first pair."""
     inner, score = inner_problem(problem)
     where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
-    root = Root(inner, problem, score, run, twin_bounds(inner, where))
+    log = Log(inner, where)
+    run.logs.append(log)
+    root = Root(inner, problem, score, run, argued_bounds(inner, where, log), log)
     root.prove()
     if not run.done:
         root.look(min(FIRST_LOOK, 0.2 * run.seconds_left))
@@ -69,15 +72,17 @@ class Branch:
         self.relaxed = root.relaxed()
         self.drawn = self._asked()
         self.tree = Tree()
+        self.numbers = 0  # the last node of the proof
+        self.written: dict[int, float] = {0: root.proven}  # what the proof shows of each open node
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
         self.dived = 0.0
 
     def close(self) -> None:
         """Split and bound until the gap is closed, nothing is left to split, or time is up."""
-        self.keep(self.bound([(Part(self.problem, self.root.bounds).again(), None)]))
+        self.keep([(Part(self.problem, self.root.bounds).again(), None)])
         while True:
-            self.run.prove(self.score.upper_from_slack(self.relaxed.question.t, self.tree.slack))
+            self.run.prove(max(self.tree.upper, self.score.factor * self.relaxed.question.t))
             if self.run.done:
                 return
             widest = self.tree.pop(self.at_once)
@@ -112,25 +117,46 @@ class Branch:
                 self.tighten(part)
             else:
                 self.split(part)
-        self.keep(self.bound(jobs))
+        self.keep(jobs)
 
-    def keep(self, parts: Iterable[Bounded | None]) -> None:
-        """Put what may still hold a pair back."""
-        for bounded in parts:
-            if bounded is not None:
-                self.tree.push(bounded)
+    def keep(self, jobs: list[Job]) -> None:
+        """Bound parts, and put back what may still hold a pair."""
+        for result in self.bound(jobs):
+            self.put(result)
+
+    def put(self, result: Result) -> None:
+        """Write to the proof how a part was bounded, and keep it if it is open."""
+        bounded, argue = result
+        if argue is None:
+            self.root.log.empty(bounded.node)
+        elif bounded.upper < self.written.get(bounded.node, math.inf) or not bounded.is_open:
+            self.root.log.leaf(bounded.node, argue(), bounded.slack)
+        if bounded.is_open:
+            self.written[bounded.node] = bounded.upper
+            self.tree.push(bounded)
+        else:
+            self.written.pop(bounded.node, None)
+
+    def children(self, node: int, split: Split) -> tuple[int, int]:
+        """Write a split to the proof, and return the numbers of its halves."""
+        self.numbers += 2
+        self.written.pop(node, None)
+        self.root.log.split(node, split.what, (self.numbers - 1, self.numbers))
+        return self.numbers - 1, self.numbers
 
     def tighten(self, part: Bounded) -> None:
         """Narrow the dz of a part under the cut that its slack is not below 0, and bound it again."""
-        session = self.relaxed.session(part.part.problem, part.part.bounds, part.basis)
+        bounds = part.part.bounds
+        session = self.relaxed.session(part.part.problem, bounds, part.basis)
         self.relaxed.demand(session, 0.0)
-        zs = tighten(part.part.bounds, Tightener(self.relaxed.template, session, self.run.deadline), self.root.kinds)
-        if zs is None:
+        tell = self.root.telling(part.node, self.relaxed, bounds)
+        zs = tighten(bounds, Tightener(self.relaxed.template, session, self.run.deadline, tell), self.root.kinds)
+        if zs is None:  # two lemmas contradict each other, which a checker sees by itself
+            self.root.log.empty(part.node)
             return
-        for bounded in self.bound([(Half(part.part.problem, zs, part.node), part)]):
-            if bounded is not None:
-                again = part.slack if bounded.slack < AGAIN * part.slack else bounded.slack
-                self.tree.push(replace(bounded, settled=again))
+        for bounded, argue in self.bound([(Half(part.part.problem, zs, part.node), part)]):
+            again = part.slack if bounded.slack < AGAIN * part.slack else bounded.slack
+            self.put((replace(bounded, settled=again), argue))
 
     def cut(self, part: Bounded) -> list[Job]:
         """Return the halves of the split that looks best, untried: curves lose a little with every split."""
@@ -138,7 +164,13 @@ class Branch:
         if not splits:
             self.stuck(part)
             return []
-        return [(half, part) for half in halves(part.part.again(part.node), splits[0]) if half is not None]
+        jobs: list[Job] = []
+        for half, node in zip(halves(part.part.again(), splits[0]), self.children(part.node, splits[0]), strict=True):
+            if half is None:
+                self.root.log.empty(node)
+            else:
+                jobs.append((replace(half, node=node), part))
+        return jobs
 
     def stuck(self, part: Bounded) -> None:
         """Put a part aside that cannot be split: its point is all but a pair, or the model is too coarse there."""
@@ -152,32 +184,38 @@ class Branch:
         if not splits:
             self.stuck(widest)
             return
-        whole = widest.part.again(widest.node)
-        cut = [halves(whole, split) for split in splits]
-        flat = [half for pair in cut for half in pair]
-        bounded = iter(self.bound([(half, widest) for half in flat if half is not None]))
-        tried = [tuple(None if half is None else next(bounded) for half in pair) for pair in cut]
-        alone = [k for k, pair in enumerate(tried) if None in pair]
-        if any(pair == (None, None) for pair in tried):
-            return
+        cut = [halves(widest.part.again(), split) for split in splits]
+        results = iter(self.bound([(half, widest) for pair in cut for half in pair if half is not None]))
+        tried = [tuple(None if half is None else next(results) for half in pair) for pair in cut]
+        alone = [k for k, pair in enumerate(tried) if sum(map(_is_open, pair)) < 2]
         if alone:
-            self.fix(widest, [(splits[k], 0 if tried[k][1] is None else 1) for k in alone])
+            self.fix(widest, [(splits[k], tried[k]) for k in alone])
             return
-        best = max(tried, key=lambda pair: gain(widest.slack, [one.slack for one in pair if one is not None]))
-        self.keep(best)
+        best = max(range(len(tried)), key=lambda k: gain(widest.slack, [one[0].slack for one in tried[k] if one]))
+        for node, result in zip(self.children(widest.node, splits[best]), tried[best], strict=True):
+            assert result is not None
+            self.put((replace(result[0], node=node), result[1]))
 
-    def fix(self, widest: Bounded, left: list[tuple[Split, int]]) -> None:
-        """Narrow a part to what several splits leave of it, each of whose other half holds no pair."""
+    def fix(self, widest: Bounded, tried: list[tuple[Split, tuple[Result | None, ...]]]) -> None:
+        """Narrow a part to what several splits leave of it, each of which has a half that holds no pair."""
         half: Half | None = widest.part.again(widest.node)
-        for split, which in left:
+        for split, pair in tried:
             if half is None:
                 return
-            half = halves(half, split)[which]
+            parts, numbers = halves(half, split), self.children(half.node, split)
+            half = None
+            for one, node, result in zip(parts, numbers, pair, strict=True):
+                if one is None or result is None:
+                    self.root.log.empty(node)
+                elif _is_open(result):
+                    half = replace(one, node=node)
+                else:
+                    self.put((replace(result[0], node=node), result[1]))
         if half is not None:
-            self.keep(self.bound([(half, widest)]))
+            self.keep([(half, widest)])
 
-    def bound(self, jobs: list[Job]) -> list[Bounded | None]:
-        """Bound parts; None for one that holds no pair at the threshold."""
+    def bound(self, jobs: list[Job]) -> list[Result]:
+        """Bound parts."""
         self.run.tick(self.run.nodes + len(jobs))
         return bound(self.relaxed, self.root.bounds.reach, jobs, self.threads)
 
@@ -193,3 +231,7 @@ class Branch:
         if now - self.looked > LOOK_EVERY:
             self.root.look(min(LOOK_SHARE * (now - self.looked), 0.2 * self.run.seconds_left))
             self.looked = time.monotonic()
+
+
+def _is_open(result: Result | None) -> bool:
+    return result is not None and result[0].is_open

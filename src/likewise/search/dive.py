@@ -17,7 +17,7 @@ from likewise.search.tree import Bounded, Half, Split, halves
 STEPS = 30
 COLUMNS, NEURONS = 3, 3  # how many of each are decided at a time
 
-Bound = Callable[[Half, Bounded], Bounded | None]
+Bound = Callable[[Half, Bounded], Bounded]
 
 
 def dive(start: Bounded, influence: list[Array], bound: Bound, deadline: float) -> Bounded:
@@ -42,7 +42,8 @@ def _decided(here: Bounded, splits: list[Split], bound: Bound) -> Bounded | None
     half: Half | None = here.part.again(here.node)
     for split in splits:
         half = None if half is None else halves(half, split)[_side(here, split)]
-    return None if half is None else bound(half, here)
+    deeper = None if half is None else bound(half, here)
+    return deeper if deeper is not None and deeper.is_open else None
 
 
 def _side(here: Bounded, split: Split) -> int:

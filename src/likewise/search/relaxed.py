@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from likewise.bounds import TwinBounds
+from likewise.bounds.argument import Argument, Tangents
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
 from likewise.problem import Problem
@@ -42,15 +43,16 @@ class Relaxed:
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])
         self.most = a_upper - b_lower + abs(question.t) + DEEPEST
         slack = self.template.variables(np.array([-DEEPEST]), np.array([self.most]))
-        self.slopes, self.offsets = np.ones(1), np.array([question.t])
+        self.tangents = Tangents(question.t, np.zeros(1), np.ones(1), np.array([question.t]))
         if score.curved:
             points = tangent_points(question.t, b_lower, b_upper, a_upper, TANGENTS, question.near)
             cuts = tangents(question.t, b_lower, b_upper, points)
-            self.slopes, self.offsets = np.array([c.slope for c in cuts]), np.array([c.offset for c in cuts])
-        one = np.ones(len(self.slopes), dtype=np.int64)
+            self.tangents = Tangents(question.t, *np.array([(c.at, c.slope, c.offset) for c in cuts]).T)
+        slopes, offsets = self.tangents.slopes, self.tangents.offsets
+        one = np.ones(len(slopes), dtype=np.int64)
         endless = np.full(len(one), -np.inf)
         self.cuts = self.template.rows(
-            endless, -self.offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, self.slopes[:, None])
+            endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None])
         )
         self.slack = int(slack[0])
         self.objective = np.zeros(self.template.columns)
@@ -63,6 +65,10 @@ class Relaxed:
     def demand(self, session: Session, slack: float) -> None:
         """Let a session's further objectives range over pairs of at least this slack only."""
         session.change_bounds([self.slack], [max(slack, -DEEPEST)], [self.most])
+
+    def argument(self, bounds: TwinBounds, multipliers: Array) -> Argument:
+        """Return the argument that multipliers of a part's model make; `bounds` are those it was filled with."""
+        return self.template.argument(multipliers, self.template.lines(bounds.layers), self.tangents, self.cuts)
 
     def bent(self, point: Array) -> float:
         """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""

@@ -20,6 +20,7 @@ from likewise.bounds.template import Template
 from likewise.bounds.tighten import ALL, Lemma, Tightener, open_neurons, tighten
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
+from likewise.proof import Log
 from likewise.rounding import Array
 from likewise.search.bounding import bound
 from likewise.search.choose import influence
@@ -43,6 +44,9 @@ KEPT = 16  # points whose tangents are kept
 SHARPER = 8  # times to draw tangents before going on
 
 
+Tell = Callable[[Lemma], None]
+
+
 @dataclass(slots=True, eq=False)
 class Root:
     """One direction of a problem: `problem` is the inner one, `outer` what pairs must satisfy."""
@@ -52,7 +56,8 @@ class Root:
     score: Score
     run: Run
     bounds: TwinBounds
-    tell: Callable[[Lemma, Template, Relaxed | None], None] = lambda lemma, template, relaxed: None
+    log: Log
+    proven: float = math.inf  # by a leaf of the log
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
 
@@ -85,8 +90,7 @@ class Root:
                 continue
             template = Template(self.problem, self.bounds, Detail(ball=1e-4), index)
             session = Session(template.model(self.problem, self.bounds))
-            tightener = Tightener(template, session, deadline, self._telling(template, None))
-            zs = tighten(self.bounds, tightener, first=index)
+            zs = tighten(self.bounds, Tightener(template, session, deadline, self.telling(0, template)), first=index)
             if zs is None:
                 raise SoundnessError("two proven bounds of the same value contradict each other")
             self.bounds = completed(self.problem.network, self.bounds.reach, zs)
@@ -106,25 +110,15 @@ class Root:
             if self.run.done or time.monotonic() > deadline:
                 return None if self.run.done else relaxed
             if rounds % DIVE_EVERY == 0:
-                self.dive(
-                    Bounded(
-                        slack,
-                        Part(self.problem, self.bounds),
-                        point,
-                        session.proof.multipliers,
-                        session.basis,
-                        relaxed,
-                        0,
-                        slack,
-                    )
-                )
+                part = Part(self.problem, self.bounds)
+                self.dive(Bounded(slack, self.run.upper, part, point, session.basis, relaxed, 0, slack))
             if self.run.done:
                 return None
             if slack > STALLED * before:
                 return relaxed
             before = slack
             relaxed.demand(session, -relaxed.question.cut)
-            tightener = Tightener(relaxed.template, session, deadline, self._telling(relaxed.template, relaxed))
+            tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed))
             zs = tighten(self.bounds, tightener, self.kinds)
             if zs is None:
                 raise SoundnessError("no pair is left where the best one is")
@@ -146,7 +140,11 @@ class Root:
             relaxed = self.relaxed()
             session = relaxed.session(self.problem, self.bounds)
             slack, point = session.maximise(relaxed.objective)
-            self.run.prove(self.score.upper_from_slack(relaxed.question.t, slack))
+            upper = self.score.upper_from_slack(relaxed.question.t, slack)
+            if upper < self.proven:
+                self.proven = upper
+                self.log.leaf(0, relaxed.argument(self.bounds, session.proof.multipliers), slack)
+            self.run.prove(upper)
             if self.run.done or not self.draw(relaxed, point, slack):
                 break
         return relaxed, session, slack, point
@@ -166,8 +164,8 @@ class Root:
         """Look for a pair below a part: follow its point down, and polish what is found there."""
         deadline = time.monotonic() + min(DIVE, 0.1 * self.run.seconds_left)
 
-        def one(half: Half, parent: Bounded) -> Bounded | None:
-            return bound(parent.relaxed, self.bounds.reach, [(half, parent)])[0]
+        def one(half: Half, parent: Bounded) -> Bounded:
+            return bound(parent.relaxed, self.bounds.reach, [(half, parent)])[0][0]
 
         self.polish(dive(part, self.influence, one, deadline))
 
@@ -185,8 +183,19 @@ class Root:
         """Look for better pairs."""
         primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds)
 
-    def _telling(self, template: Template, relaxed: Relaxed | None) -> Callable[[Lemma], None]:
-        return lambda lemma: self.tell(lemma, template, relaxed)
+    def telling(
+        self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None
+    ) -> Callable[[Lemma], None]:
+        """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""
+        template = model.template if isinstance(model, Relaxed) else model
+        lines = template.lines((bounds or self.bounds).layers)
+        cuts = (model.tangents, model.cuts) if isinstance(model, Relaxed) else ()
+
+        def tell(lemma: Lemma) -> None:
+            argument = template.argument(lemma.proof.multipliers, lines, *cuts)
+            self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, lemma.bound, argument)
+
+        return tell
 
 
 def open_count(bounds: TwinBounds) -> int:

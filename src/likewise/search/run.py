@@ -11,10 +11,11 @@ import numpy as np
 from scipy.optimize import linprog, lsq_linear
 
 from likewise.bounds import Reach
-from likewise.certificate import Certificate, Witness
+from likewise.certificate import Certificate, Proof, Witness
 from likewise.domain import Domain
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
+from likewise.proof import Log
 from likewise.rounding import Array
 
 
@@ -60,6 +61,7 @@ class Run:
         self.trace: list[tuple[float, float, float]] = []
         self.trusted: list[str] = []
         self.notes: list[str] = []
+        self.logs: list[Log] = []  # of each direction, once an engine has begun to write one
         self._listener = listener
         self._pair = self._anyone()
         self._uppers = [math.inf] * (1 if problem.symmetric else 2)
@@ -174,7 +176,14 @@ class Run:
             tuple(self.trusted),
             self.nodes,
             tuple(self.notes),
+            proof=self._proof(),
         )
+
+    def _proof(self) -> Proof | None:
+        """Return the proof of the upper bound, if it rests on nothing else."""
+        if self.trusted or len(self.logs) < len(self._uppers):
+            return None
+        return Proof(self.problem.eps, tuple(log.finish() for log in self.logs))
 
 
 def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple[Array, Array] | None:

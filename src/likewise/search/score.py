@@ -77,6 +77,7 @@ class Cut:
 
     slope: float
     offset: float
+    at: float = math.inf  # the b of its point; inf for a >= b
 
 
 def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cut]:
@@ -98,7 +99,7 @@ def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cu
         relative = 32 * UNIT * (1 / p + 1 / q + 2)
         reach = max(abs(b_lower - b0), abs(b_upper - b0))
         lost = relative * (1 + abs(value) + slope * (reach + abs(b0)))
-        cuts.append(Cut(slope, value - slope * b0 - lost))
+        cuts.append(Cut(slope, value - slope * b0 - lost, b0))
     return cuts or [Cut(1.0, 0.0)]
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -43,19 +45,25 @@ class Half:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A part with its proven slack, the linear program's point, multipliers and basis, and the model they refer to.
+    """A part with its proven slack and what that makes of the gap, the linear program's point and basis, and its model.
 
-    `settled` is the slack after the last time its dz were tightened.
+    A slack below 0 says that the part holds no pair at the threshold. `settled` is the slack after the last time its
+    dz were tightened, `node` its number in the proof.
     """
 
     slack: float
+    upper: float
     part: Part
     point: Array
-    multipliers: Array
     basis: object
     relaxed: Relaxed
     node: int
     settled: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may hold a pair at the threshold."""
+        return self.slack >= 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +76,17 @@ class Split:
     place: int = 0  # the neuron, the column, or the first column of the group
     at: float = 0.0
     chosen: Array | None = None  # categories of the first half
+
+    @property
+    def what(self) -> tuple[Any, ...]:
+        """The split as a proof writes it."""
+        if self.chosen is not None:
+            return self.kind, self.side, slice(self.place, self.place + len(self.chosen)), self.chosen > 0.5
+        return (
+            (self.kind, self.side, self.place, self.at)
+            if self.kind == "integer"
+            else (self.kind, self.layer, self.place, self.at)
+        )
 
 
 def halves(part: Half, split: Split) -> tuple[Half | None, Half | None]:
@@ -137,9 +156,7 @@ def _fewer_people(part: Half, left: Domain, right: Domain) -> Half | None:
 
 
 class Tree:
-    """The open parts, the widest first. A part is open unless its slack is proven below 0: then none of its pairs
-    reaches the threshold.
-    """
+    """The open parts, the widest first; a part that holds no pair at the threshold is not kept."""
 
     def __init__(self) -> None:
         self._count = itertools.count()
@@ -147,19 +164,14 @@ class Tree:
         self._stuck: list[Bounded] = []
 
     @property
-    def slack(self) -> float:
-        """The largest slack over the open parts; below 0 nothing is open."""
-        return max([-self._heap[0][0] if self._heap else -1.0, *(bounded.slack for bounded in self._stuck)])
-
-    @property
-    def parts(self) -> list[Bounded]:
-        """All open parts."""
-        return [*(bounded for _, _, bounded in self._heap), *self._stuck]
+    def upper(self) -> float:
+        """The largest gap that an open part may hold; -inf if nothing is open."""
+        return max([-self._heap[0][0] if self._heap else -math.inf, *(bounded.upper for bounded in self._stuck)])
 
     def push(self, bounded: Bounded) -> None:
         """Keep a part open, unless nothing of it is left."""
-        if bounded.slack >= 0.0:
-            heapq.heappush(self._heap, (-bounded.slack, next(self._count), bounded))
+        if bounded.is_open:
+            heapq.heappush(self._heap, (-bounded.upper, next(self._count), bounded))
 
     def pop(self, most: int) -> list[Bounded]:
         """Take the widest parts that are left to split."""

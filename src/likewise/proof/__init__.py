@@ -1,0 +1,7 @@
+"""Proof: what shows that an upper bound is right, as numbers that anyone can check; see docs/certificate-format.md."""
+
+from likewise.proof.boxes import argued_bounds
+from likewise.proof.evaluation import Evaluation, Target, evaluate
+from likewise.proof.log import Log
+
+__all__ = ["Evaluation", "Log", "Target", "argued_bounds", "evaluate"]

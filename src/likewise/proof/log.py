@@ -1,0 +1,179 @@
+"""Log: the proof of an upper bound as it comes about, kept in a file, and in the end only what the last tree needs.
+
+A tree of parts: each node has lemmas, which narrow its boxes and those of all that follows from it, and then is split,
+closed by an argument, empty, or left open. Nodes are numbered by the caller; 0 is the root. What a node was before it
+was split is dropped when the tree is written, depth first, so that a reader needs no more than one path in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import math
+import tempfile
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from likewise.bounds import Reach, TwinBounds
+from likewise.bounds.argument import Argument
+from likewise.certificate import Payload
+from likewise.problem import Problem
+from likewise.proof.coding import EMPTY, LEAF, OPEN, Claim, What, argument_bytes, lemma_bytes, narrow_bytes, split_bytes
+from likewise.proof.reach import argue
+
+IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
+NOTHING = -1
+
+
+class Log:
+    """The tree of one direction of a problem (an inner one). `reach` says which columns can differ."""
+
+    def __init__(self, problem: Problem, reach: Reach) -> None:
+        self.problem, self._reach = problem, reach
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - lives as long as the log
+        self._size = 0
+        self._ends, self._last = array("q"), array("q")  # per node: the blob that ends it, the last of its lemmas
+        self._children: tuple[array[int], array[int]] = (array("q"), array("q"))
+        self._places, self._lengths = array("q"), array("q")  # per blob
+        self._before = array("q")  # per blob: the lemma of the same node before it
+
+    def __repr__(self) -> str:
+        return f"Log({len(self._ends)} nodes, {self._size} bytes)"
+
+    def lemma(
+        self, node: int, layer: int, neuron: int, kind: str, sign: float, value: float, argument: Argument
+    ) -> None:
+        """Say that sign times z ("left", "right", "dz") is at most `value` in this node and below it."""
+        self._lemma(node, lemma_bytes(layer, neuron, kind, sign, value, argument))
+
+    def narrow(self, node: int, argument: Argument, before: TwinBounds, after: TwinBounds) -> None:
+        """Say that boxes shrink to `after`, because the argument, without a target, leaves no pair elsewhere."""
+        claims = changed(before, after)
+        if claims:
+            self._lemma(node, narrow_bytes(claims, argument))
+
+    def split(self, node: int, what: What, children: Sequence[int]) -> None:
+        """Split a node in two.
+
+        `what` is (kind, layer, neuron, at) with kind "left", "right" or "dz": z <= at first, then z >= at;
+        ("category", side, columns, mask): the categories of the mask, then the others; ("integer", side, column, at):
+        x <= at, then x >= at. A side is "left", "right", or "both" for columns that cannot differ.
+        """
+        first, second = children
+        self._end(node, split_bytes(what))
+        self._children[0][node], self._children[1][node] = first, second
+        self._grow(max(first, second))
+
+    def leaf(self, node: int, argument: Argument, slack: float) -> None:
+        """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts."""
+        self._end(node, LEAF + argument_bytes(argument) if math.isfinite(slack) else OPEN)
+
+    def empty(self, node: int) -> None:
+        """Say that the boxes of some neuron have nothing in common, which a reader sees by itself."""
+        self._end(node, EMPTY)
+
+    def finish(self) -> Payload:
+        """Write the tree, after the argument for `reach`, and return where it is."""
+        file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the payload's
+        sha, size, nodes, leaves = hashlib.sha256(), 0, 0, 0
+        argued = argue(self.problem, self._reach)
+        self._grow(0)
+        for blob in itertools.chain([argued.content], self._written()):
+            file.write(blob)
+            sha.update(blob)
+            size += len(blob)
+            nodes += blob[:1] in b"LEOZCI"
+            leaves += blob[:1] in b"LEO"
+
+        file.seek(0)
+        content = _Kept(file, size)
+
+        names = {span.start: feature.name for feature, span in self.problem.right.spans}
+        trusted = tuple(f"that {names[group.start]} cannot differ" for group in argued.trusted)
+        return Payload(content.open, sha.hexdigest(), size, nodes, leaves, trusted)
+
+    def _written(self) -> Iterator[bytes]:
+        todo = [0]
+        while todo:
+            node = todo.pop()
+            lemmas = []
+            blob = self._last[node]
+            while blob != NOTHING:
+                lemmas.append(blob)
+                blob = self._before[blob]
+            for blob in reversed(lemmas):
+                yield self._blob(blob)
+            end = self._ends[node]
+            yield OPEN if end == NOTHING else self._blob(end)
+            if self._children[0][node] != NOTHING:
+                todo += [self._children[1][node], self._children[0][node]]
+
+    def _blob(self, blob: int) -> bytes:
+        self._file.seek(self._places[blob])
+        return self._file.read(self._lengths[blob])
+
+    def _grow(self, node: int) -> None:
+        for column in (self._ends, self._last, *self._children):
+            if len(column) <= node:
+                column.extend([NOTHING] * (node + 1 - len(column)))
+
+    def _write(self, content: bytes, before: int = NOTHING) -> int:
+        self._file.seek(self._size)
+        self._file.write(content)
+        self._places.append(self._size)
+        self._lengths.append(len(content))
+        self._before.append(before)
+        self._size += len(content)
+        return len(self._places) - 1
+
+    def _lemma(self, node: int, content: bytes) -> None:
+        self._grow(node)
+        self._last[node] = self._write(content, self._last[node])
+
+    def _end(self, node: int, content: bytes) -> None:
+        self._grow(node)
+        self._ends[node] = self._write(content)
+
+
+def changed(before: TwinBounds, after: TwinBounds) -> list[Claim]:
+    """List the sides of boxes of z that are narrower after than before."""
+    claims: list[Claim] = []
+    for layer, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
+        for kind, one, other in (("left", old.left, new.left), ("right", old.right, new.right), ("dz", old.dz, new.dz)):
+            for side, moved, values in (
+                (0, other.lower > one.lower, other.lower),
+                (1, other.upper < one.upper, other.upper),
+            ):
+                claims += [(layer, kind, side, int(j), float(values[j])) for j in np.flatnonzero(moved)]
+    return claims
+
+
+class _Kept:
+    """The bytes of a finished tree, for as long as somebody may read them; each reader starts at the beginning."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._size = file, size
+
+    def open(self) -> IO[bytes]:
+        """Return a reader of all bytes."""
+        return io.BufferedReader(_Window(self._file, self._size))
+
+
+class _Window(io.RawIOBase):
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        super().__init__()
+        self._file, self._size, self._at = file, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        content = self._file.read(min(len(buffer), self._size - self._at))
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
