@@ -14,9 +14,9 @@ from wide import make_wide
 import likewise.proof.evaluation as module
 from likewise.bounds import reach, twin_bounds
 from likewise.proof.evaluation import KINDS, Target, evaluate
-from likewise.search.branch import Relaxed
 from likewise.search.inner import inner_problem
 from likewise.search.question import Question
+from likewise.search.relaxed import Relaxed
 from likewise.solvers import Session
 
 SEEDS = range(0, 42, 2)
@@ -44,7 +44,7 @@ class Relaxation:
             objective[template.right.z[target.layer]] = right
         bound, _ = self.session.maximise(objective)
         y = self.session.proof.multipliers
-        return bound, template.argument(y, self.lines, self.relaxed.tangents, self.relaxed.tangent_rows)
+        return bound, template.argument(y, self.lines, self.relaxed.tangents, self.relaxed.cuts)
 
     def targets(self, seed):
         rng = np.random.default_rng([11, seed])

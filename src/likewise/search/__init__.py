@@ -18,7 +18,12 @@ from likewise.solvers import Solver, get
 __all__ = ["ENGINES", "News", "Run", "search"]
 
 Engine = Callable[[Problem, Run, Solver, int], None]
-ENGINES: dict[str, Engine] = {"auto": search_milp, "branch": search_branch, "milp": search_milp, "paper": search_paper}
+ENGINES: dict[str, Engine] = {
+    "auto": search_branch,
+    "branch": search_branch,
+    "milp": search_milp,
+    "paper": search_paper,
+}
 
 
 def search(
@@ -52,4 +57,4 @@ def search(
             ENGINES[engine](direction, run, backend, threads)
     except KeyboardInterrupt:
         run.notes.append("interrupted")
-    return run.certificate("milp" if engine == "auto" else engine, solver)
+    return run.certificate("branch" if engine == "auto" else engine, solver)
