@@ -47,7 +47,7 @@ def test_json_is_one_object_with_the_contracted_keys(folder: Path, capsys: pytes
     assert answer["witness"].keys() >= PAIR
     assert answer["verdict"] is None
     assert answer["eps"] == 0.1
-    assert answer["engine"] == "milp"
+    assert answer["engine"] == "branch"
     assert answer["solver"] == "highs"
     assert 0 <= answer["lower"] <= answer["upper"] <= answer["lower"] + 1.0001e-5
     network, schema = lw.load("model.npz"), read_schema("schema.toml")
@@ -105,11 +105,11 @@ def test_stdout_is_the_result_and_stderr_the_progress(folder: Path) -> None:
     assert "The largest gap between similar people" in done.stdout
 
 
-@pytest.mark.parametrize("engine", ["auto", "milp", "paper"])
+@pytest.mark.parametrize("engine", ["auto", "branch", "milp", "paper"])
 def test_every_engine(engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CERTIFY, "--engine", engine, "--json", "--gap", "0.01"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["engine"] == ("milp" if engine == "auto" else engine)
+    assert answer["engine"] == ("branch" if engine == "auto" else engine)
     assert answer["gap"] <= 0.02
 
 

@@ -15,7 +15,7 @@ from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
 from likewise.proof import Log, argued_bounds
 from likewise.search.bounding import Job, Result, bound
-from likewise.search.choose import candidates, gain
+from likewise.search.choose import Experience, candidates
 from likewise.search.inner import inner_problem
 from likewise.search.root import Root, open_count
 from likewise.search.run import Run
@@ -71,7 +71,7 @@ class Branch:
         self.problem, self.score, self.run = root.problem, root.score, root.run
         self.relaxed = root.relaxed()
         self.drawn = self._asked()
-        self.tree = Tree()
+        self.tree, self.experience = Tree(), Experience()
         self.numbers = 0  # the last node of the proof
         self.written: dict[int, float] = {0: root.proven}  # what the proof shows of each open node
         self.at_once = 1 if root.is_straight else AT_ONCE
@@ -180,7 +180,7 @@ class Branch:
 
     def split(self, widest: Bounded) -> None:
         """Try the most promising splits; narrow the part by halves that are empty, or else split it at the best."""
-        splits = candidates(widest, self.root.influence)
+        splits = self.experience.shortlist(candidates(widest, self.root.influence))
         if not splits:
             self.stuck(widest)
             return
@@ -191,7 +191,11 @@ class Branch:
         if alone:
             self.fix(widest, [(splits[k], tried[k]) for k in alone])
             return
-        best = max(range(len(tried)), key=lambda k: gain(widest.slack, [one[0].slack for one in tried[k] if one]))
+        gains = [
+            self.experience.learn(split, widest.slack, [one[0].slack for one in pair if one])
+            for split, pair in zip(splits, tried, strict=True)
+        ]
+        best = max(range(len(tried)), key=gains.__getitem__)
         for node, result in zip(self.children(widest.node, splits[best]), tried[best], strict=True):
             assert result is not None
             self.put((replace(result[0], node=node), result[1]))

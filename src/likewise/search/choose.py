@@ -21,7 +21,8 @@ INSIDE = 0.1  # a split keeps at least this share of an interval on either side
 WHOLE = 1e-7  # how far a share of a category may be from 0 or 1
 OFF = 1e-9  # how far a neuron's value may be from its curve, in logits
 NARROW = 1e-9  # an interval that is not worth splitting
-NEURONS, COLUMNS = 8, 4  # how many candidates of each are tried
+NEURONS, COLUMNS = 8, 4  # how many candidates there are of each
+RELIABLE, RECENT = 3, 20  # how often a split was tried before it is taken at its word, and what is remembered
 
 
 def influence(network: Network) -> list[Array]:
@@ -40,10 +41,33 @@ def candidates(bounded: Bounded, reach: list[Array]) -> list[Split]:
     return [split for _, split in sorted([*neurons, *columns], key=lambda one: -one[0])]
 
 
-def gain(parent: float, slacks: list[float]) -> float:
-    """Return what a split brings: the product of how far both halves fall, each at most down to 0."""
-    falls = [max(parent - max(slack, 0.0), 1e-6 * parent) for slack in slacks]
-    return falls[0] * falls[1]
+class Experience:
+    """What splits have brought so far, neuron by neuron and column by column (pseudo-costs)."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, int, int], list[float]] = {}
+
+    def shortlist(self, splits: list[Split]) -> list[Split]:
+        """Return the splits worth trying: those that little is known of, and the one that has brought most."""
+        guesses = [self._guess(split) for split in splits]
+        new = [split for split, guess in zip(splits, guesses, strict=True) if guess is None]
+        old = [(guess, k) for k, guess in enumerate(guesses) if guess is not None]
+        return [*new, *([splits[max(old)[1]]] if old else [])]
+
+    def learn(self, split: Split, parent: float, slacks: list[float]) -> float:
+        """Note what a split has brought, and return it: the product of how far both halves fall, at most down to 0."""
+        falls = [max(parent - max(slack, 0.0), 1e-6 * parent) / max(parent, 1e-300) for slack in slacks]
+        brought = falls[0] * falls[1]
+        self._known.setdefault(self._key(split), []).append(brought)
+        return brought
+
+    def _guess(self, split: Split) -> float | None:
+        known = self._known.get(self._key(split), [])
+        return None if len(known) < RELIABLE else sum(known[-RECENT:]) / len(known[-RECENT:])
+
+    @staticmethod
+    def _key(split: Split) -> tuple[str, str, int, int]:
+        return split.kind, split.side, split.layer, split.place
 
 
 Weighed = tuple[float, Split]
