@@ -2,8 +2,8 @@
 
     python benchmarks/train_networks.py [--only PART]
 
-Fixed seeds, one thread, float64: the same machine makes the same networks again. Weights of wide networks are rounded to
-eight bits of mantissa, so that their files stay small; the rounded network is the network.
+Fixed seeds, one thread, float64: the same machine makes the same networks again. Weights of wide networks are rounded
+to eight bits of mantissa, so that their files stay small; the rounded network is the network.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Proof:
     """What shows `upper`, for every direction of the problem; `eps` may be larger than the certificate's."""
 
     eps: float
-    directions: tuple[Payload, ...]
+    directions: Sequence[Payload]
 
     def manifest(self) -> dict[str, Any]:
         """Return it as plain values."""

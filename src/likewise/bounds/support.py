@@ -118,7 +118,7 @@ class _Slice:
             return best
         for mu in part.guesses(rows):
             best = np.fmin(best, part.bound(rows, mu))
-        return part.search(rows, best, steps)
+        return best if self.p == math.inf else part.search(rows, best, steps)
 
     def is_rotated_box(self) -> bool:
         """Tell whether the set is a polyhedron on which ADMM is slow and a linear program quick."""
@@ -145,7 +145,7 @@ class _Slice:
     def best_multipliers(self, rows: Array, steps: int) -> Array:
         """Return the best of the multipliers that `solve` looks at."""
         basis, small = reduced(self.matrix, self.p)
-        walk = ascent(rows, small, self.p, self.eps, self.lower, self.upper, steps)
+        walk = ascent(rows, small, self.p, self.eps, self.lower, self.upper, 0 if self.p == math.inf else steps)
         looked_at = (mu @ basis for step, (_, mu) in enumerate(walk, 1) if step % CHECK_EVERY == 0)
         best = np.zeros((len(rows), len(self.matrix)))
         bound = self.bound(rows, best)
@@ -157,11 +157,26 @@ class _Slice:
 
     def guesses(self, rows: Array) -> list[Array]:
         """Multipliers that are optimal when the box does not matter, or when the matrix is diagonal."""
+        if self.p == math.inf:
+            return [self.column_by_column(rows)]
         inverse = np.linalg.pinv(self.matrix, rcond=1e-9)
         plain = [rows @ inverse]
         if self.p in (1.0, 2.0, math.inf) or (np.count_nonzero(self.matrix, axis=1) != 1).any():
             return plain
         return [*plain, self.along_columns(rows)]
+
+    def column_by_column(self, rows: Array) -> Array:
+        """Return the optimal multipliers of a matrix with one entry per row for p = inf: box or metric, column by column.
+
+        Of several rows on one column the largest entry limits it most.
+        """
+        column, scale = np.abs(self.matrix).argmax(axis=1), np.abs(self.matrix).max(axis=1)
+        most = np.zeros(self.matrix.shape[1])
+        np.maximum.at(most, column, scale)
+        room = np.where(rows[:, column] > 0, self.upper[column], -self.lower[column])
+        is_first = np.array([k == np.flatnonzero((column == c) & (scale == most[c]))[0] for k, c in enumerate(column)])
+        entry = self.matrix[np.arange(len(column)), column]
+        return np.asarray(np.where(is_first & (self.eps / scale < room), rows[:, column] / entry, 0.0))
 
     def along_columns(self, rows: Array) -> Array:
         """Return the optimal multipliers, up to floats, of a matrix with one entry per row and 1 < p < inf.

@@ -2,6 +2,6 @@
 
 from likewise.proof.boxes import argued_bounds
 from likewise.proof.evaluation import Evaluation, Target, evaluate
-from likewise.proof.log import Log
+from likewise.proof.log import Later, Log
 
-__all__ = ["Evaluation", "Log", "Target", "argued_bounds", "evaluate"]
+__all__ = ["Evaluation", "Later", "Log", "Target", "argued_bounds", "evaluate"]

@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import IO, Any
 
 from likewise.bounds import Reach
@@ -131,6 +132,24 @@ class Log:
     def _end(self, node: int, content: bytes) -> None:
         self._grow(node)
         self._ends[node] = self._write(content)
+
+
+class Later(Sequence[Payload]):
+    """The payloads of logs, written when somebody asks for them and not before: most certificates are never saved."""
+
+    def __init__(self, logs: Sequence[Log]) -> None:
+        self._logs = tuple(logs)
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def __getitem__(self, at: Any) -> Any:
+        """Return one of them, or a slice."""
+        return self._payloads[at]
+
+    @cached_property
+    def _payloads(self) -> tuple[Payload, ...]:
+        return tuple(log.finish() for log in self._logs)
 
 
 class _Kept:

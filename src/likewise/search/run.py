@@ -15,7 +15,7 @@ from likewise.certificate import Certificate, Proof, Witness
 from likewise.domain import Domain
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
-from likewise.proof import Log
+from likewise.proof import Later, Log
 from likewise.rounding import Array
 
 
@@ -183,7 +183,7 @@ class Run:
         """Return the proof of the upper bound, if it rests on nothing else."""
         if self.trusted or len(self.logs) < len(self._uppers):
             return None
-        return Proof(self.problem.eps, tuple(log.finish() for log in self.logs))
+        return Proof(self.problem.eps, Later(self.logs))
 
 
 def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple[Array, Array] | None:
