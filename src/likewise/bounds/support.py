@@ -166,7 +166,7 @@ class _Slice:
         return [*plain, self.along_columns(rows)]
 
     def column_by_column(self, rows: Array) -> Array:
-        """Return the optimal multipliers of a matrix with one entry per row for p = inf: box or metric, column by column.
+        """Return the optimal multipliers of a matrix with one entry per row for p = inf: per column, box or metric.
 
         Of several rows on one column the largest entry limits it most.
         """
