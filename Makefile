@@ -23,7 +23,7 @@ lint: $(VENV)/.all
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# GRID: smoke, adult, versus, known, settings. Finished cells are kept in results/ and skipped when it is run again.
+# GRID: smoke, adult, known, mild, paper, settings, smooth, versus, wide. Finished cells are kept in results/ and skipped when it is run again.
 GRID ?= smoke
 bench: $(VENV)/.all
 	$(BIN)/python benchmarks/bench.py $(GRID)

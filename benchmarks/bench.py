@@ -3,7 +3,8 @@
     python benchmarks/bench.py GRID [--engine milp,paper] [--solver highs] [--seconds S] [--gap G] [--threads N]
                                     [--jobs N] [--results FOLDER]
 
-GRID is one of smoke (default), adult, known, settings and versus; see grids.py. Then `python benchmarks/table.py GRID`.
+GRID is one of those in grids.py: smoke (default), adult, known, mild, paper, settings, smooth, versus, wide. Then
+`python benchmarks/table.py GRID`.
 """
 
 from __future__ import annotations

@@ -46,6 +46,32 @@ def _settings() -> list[str]:
     ]
 
 
+def _fixed(recipe: str, every_eps: tuple[float, ...]) -> list[str]:
+    return [
+        f"{recipe}/{data}_{widths}|{metric}|{eps}"
+        for data in ("adult", "credit", "german", "crime")
+        for widths in WIDTHS
+        for metric in ("mahalanobis", "linf")
+        for eps in every_eps
+    ]
+
+
+def _smooth() -> list[str]:
+    return [
+        f"smooth/{data}_{activation}_{widths}|{metric}|0.2"
+        for data in ("german", "adult", "crime")
+        for activation in ("sigmoid", "tanh", "gelu")
+        for widths in ("16", "16x16")
+        for metric in ("mahalanobis", "linf")
+    ]
+
+
+def _wide() -> list[str]:
+    return [
+        f"wide/{data}_{widths}|mahalanobis|0.2" for data in ("adult", "crime") for widths in ("512x512", "2048x2048")
+    ]
+
+
 def _smoke() -> list[str]:
     return [
         "paper/adult_8|linf|0.05",
@@ -56,9 +82,13 @@ def _smoke() -> list[str]:
 
 
 GRIDS: dict[str, Grid] = {
-    "smoke": Grid(_smoke, ("milp",), 20.0),
-    "adult": Grid(_adult, ("milp",), 20.0, threads=2),
-    "known": Grid(lambda: list(known()), ("milp",), 20.0),
-    "settings": Grid(_settings, ("milp",), 60.0, threads=2),
-    "versus": Grid(_versus, ("milp", "paper"), 180.0),
+    "smoke": Grid(_smoke, ("auto",), 20.0),
+    "adult": Grid(_adult, ("auto",), 20.0, threads=2),
+    "known": Grid(lambda: list(known()), ("auto",), 20.0),
+    "mild": Grid(lambda: _fixed("mild", (0.05, 0.2)), ("auto",), 180.0, threads=2),
+    "paper": Grid(lambda: _fixed("paper", (0.01, 0.05, 0.1, 0.15, 0.2, 0.25)), ("auto",), 180.0, threads=2),
+    "settings": Grid(_settings, ("auto",), 60.0, threads=2),
+    "smooth": Grid(_smooth, ("auto",), 60.0, gap=1e-3, threads=2),
+    "versus": Grid(_versus, ("auto", "milp", "paper"), 180.0),
+    "wide": Grid(_wide, ("auto",), 180.0, threads=2),
 }
