@@ -40,10 +40,33 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Everyone:
+    """The domain as tensors: the columns of numbers with their ends, and the allowed columns of each one-hot group."""
+
+    numbers: Tensor
+    lower: Tensor
+    upper: Tensor
+    categories: Tensor  # (groups, most categories), short rows filled up with their first column
+
+
+def _everyone(domain: Domain) -> Everyone:
+    rows = [np.arange(g.start, g.stop)[domain.upper[g] > 0.5] for g in domain.groups]
+    most = max((len(row) for row in rows), default=0)
+    filled = [np.concatenate([row, np.full(most - len(row), row[0])]) for row in rows]
+    columns = domain.numbers.copy()
+    return Everyone(
+        torch.tensor(columns),
+        tensor(domain.lower[columns]),
+        tensor(domain.upper[columns]),
+        torch.tensor(np.array(filled, dtype=np.int64)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TwinBound:
     """The columns in which similar people can differ, by how much, and the domain."""
 
-    domain: Domain
+    everyone: Everyone
     free: Tensor  # column numbers
     eps: float
     p: float
@@ -52,6 +75,8 @@ class TwinBound:
     inverse: Tensor  # P: (free, rows of A)
     onto: Tensor  # P A: the projection on the differences that the metric sees
     box: Tensor
+    lowest: Tensor  # the domain's ends in the free columns
+    highest: Tensor
     centre: Tensor  # values of the free columns that exist
     is_blind: bool  # whether there are differences that a linear metric does not see
     can_flip: bool  # whether a category can change within a similar pair
@@ -97,14 +122,14 @@ class TwinBound:
 
     def _first(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Return what enters the first hidden layer at least and at most."""
-        domain, numbers = self.domain, torch.tensor(self.domain.numbers)
-        part, lower, upper = weight[:, numbers], domain.lower[domain.numbers], domain.upper[domain.numbers]
-        ends = part * tensor(lower), part * tensor(upper)
+        who = self.everyone
+        part = weight[:, who.numbers]
+        ends = part * who.lower, part * who.upper
         low, high = bias + torch.minimum(*ends).sum(dim=1), bias + torch.maximum(*ends).sum(dim=1)
-        for group in domain.groups:
-            allowed = torch.tensor(np.arange(group.start, group.stop)[domain.upper[group] > 0.5])
-            low, high = low + weight[:, allowed].amin(dim=1), high + weight[:, allowed].amax(dim=1)
-        return low, high
+        if not len(who.categories):
+            return low, high
+        chosen = weight[:, who.categories]
+        return low + chosen.amin(dim=2).sum(dim=1), high + chosen.amax(dim=2).sum(dim=1)
 
     def seeing(self, layers: Layers) -> Layers:
         """Return the layers with the free columns measured from the centre and blind to what the metric is blind to.
@@ -152,7 +177,7 @@ def twin_bound(domain: Domain, metric: Metric, eps: float, people: Array) -> Twi
     inverse = np.linalg.pinv(matrix, rcond=1e-9)
     centre = np.clip(people.mean(axis=0), domain.lower, domain.upper)[free]
     return TwinBound(
-        domain=domain,
+        everyone=_everyone(domain),
         free=torch.tensor(free),
         eps=room,
         p=plain.p,
@@ -161,6 +186,8 @@ def twin_bound(domain: Domain, metric: Metric, eps: float, people: Array) -> Twi
         inverse=tensor(inverse),
         onto=tensor(inverse @ matrix),
         box=tensor(box),
+        lowest=tensor(domain.lower[free]),
+        highest=tensor(domain.upper[free]),
         centre=tensor(centre),
         is_blind=len(matrix) > 0 and int(np.linalg.matrix_rank(matrix, rtol=1e-9)) < len(free),
         can_flip=bool(found.flippable),

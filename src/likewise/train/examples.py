@@ -20,9 +20,9 @@ FEWEST = 20  # people in a validation part; with fewer, early stopping looks at 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """People (n, columns) in the network's units and their outcomes: 0 and 1 are classes, all else is a regression.
+    """People (n, columns) in the network's units and their outcomes.
 
-    The test part may be empty. `groups` are sensitive features of the test people, for measures of group fairness.
+    Outcomes of 0 and 1 are classes and all else is a regression, unless `kind` says "classes" or "numbers". The test part may be empty. `groups` are sensitive features of the test people, for measures of group fairness.
     """
 
     X_train: Array
@@ -34,6 +34,7 @@ class Examples:
     name: str = ""
     source: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    kind: str = "auto"
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -44,6 +45,10 @@ class Examples:
                 raise InputError(f"{len(X)} people in X_{part}, but {len(y)} outcomes in y_{part}")
             object.__setattr__(self, f"X_{part}", X)
             object.__setattr__(self, f"y_{part}", y)
+        if self.kind not in ("auto", "classes", "numbers"):
+            raise InputError(f"kind must be 'auto', 'classes' or 'numbers', got {self.kind!r}")
+        if self.kind == "classes" and not self.is_classes:
+            raise InputError("the outcomes of classes must be 0 and 1")
         if self.metric.width != self.domain.width:
             raise MetricError(f"the metric is for {self.metric.width} columns, the domain has {self.domain.width}")
         if len(self.y_train) < 2:
@@ -58,7 +63,7 @@ class Examples:
     @property
     def is_classes(self) -> bool:
         """Whether the outcomes are the two classes 0 and 1."""
-        return bool(np.isin(self.y_train, (0.0, 1.0)).all())
+        return self.kind != "numbers" and bool(np.isin(self.y_train, (0.0, 1.0)).all())
 
     @property
     def schema(self) -> Schema:

@@ -50,8 +50,8 @@ def neighbours_of(context: Context) -> Neighbours:
 def ascended(layers: Layers, X: Tensor, bound: TwinBound, steps: int, is_classes: bool) -> Tensor:
     """Return neighbours by projected gradient ascent, in both directions; categories stay as they are."""
     layers = [(weight.detach(), bias.detach()) for weight, bias in layers]
-    low = (torch.as_tensor(bound.domain.lower)[bound.free] - X[:, bound.free]).clamp(max=0.0)
-    high = (torch.as_tensor(bound.domain.upper)[bound.free] - X[:, bound.free]).clamp(min=0.0)
+    low = (bound.lowest - X[:, bound.free]).clamp(max=0.0)
+    high = (bound.highest - X[:, bound.free]).clamp(min=0.0)
     here = to_score(logits(layers, X), is_classes)
     best, farthest = X.clone(), torch.zeros(len(X), dtype=torch.float64)
     for sign in (1.0, -1.0):

@@ -51,8 +51,8 @@ def worst_neighbours(layers: Layers, X: Tensor, bound: TwinBound, is_classes: bo
         return X.clone()
     weight, bias = layers[0]
     entering, free = torch.addmm(bias, X, weight.T), weight[:, bound.free]
-    low = (torch.as_tensor(bound.domain.lower)[bound.free] - X[:, bound.free]).clamp(max=0.0)
-    high = (torch.as_tensor(bound.domain.upper)[bound.free] - X[:, bound.free]).clamp(min=0.0)
+    low = (bound.lowest - X[:, bound.free]).clamp(max=0.0)
+    high = (bound.highest - X[:, bound.free]).clamp(min=0.0)
     here = _above(layers, entering)[0]
     best, farthest = torch.zeros_like(low), torch.full_like(here, -1.0)
     for sign in (1.0, -1.0) if both else (1.0,):

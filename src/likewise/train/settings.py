@@ -29,13 +29,13 @@ class Settings:
     delta: float | None = None
     balanced: bool = True
     calibrate: bool = True
-    epochs: int = 40
+    epochs: int = 30
     batch: int | None = None
     rate: float = 0.01
-    l2: float = 1.0
+    l2: float = 3.0
     seed: int = 0
     validation: float = 0.1
-    patience: int = 10
+    patience: int = 15
     certify: float = 10.0  # seconds; 0 trains without a certificate
     penalty: float = 1.0  # certified: weight of the bound in the loss, if no delta is given
     decision: float = 0.8  # certified: share of the loss that only asks on which side of 1/2 a score falls
