@@ -149,9 +149,7 @@ def train(
     if threads is not None:
         check_options(None, 1.0, 1.0, threads)
     examples = examples_of(data, metric)
-    return run(
-        examples, settings, begin=begin, progress=progress, keep=checkpoint, resume=resume, threads=threads
-    )
+    return run(examples, settings, begin=begin, progress=progress, keep=checkpoint, resume=resume, threads=threads)
 
 
 Search = Callable[[Problem, float, Certificate | None, float], Certificate]

@@ -55,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--compare", action="store_true", help="train with every method and the trivial baselines, and compare")
     add("--targets", type=_numbers, metavar="D1,D2", help="with --compare: the deltas of the Pareto front")
     add("--json", action="store_true", help="print one JSON object instead of words")
-    add("-o", dest="output_file", type=Path, metavar="FILE", help=f"the model ({', '.join(SUFFIXES)}), or with --compare the page (.html)")  # fmt: skip
+    what = f"the model ({', '.join(SUFFIXES)}), or with --compare the page (.html)"
+    add("-o", dest="output_file", type=Path, metavar="FILE", help=what)
 
 
 def _widths(text: str) -> list[int]:

@@ -1,6 +1,6 @@
 """The two trivial baselines that stand in every comparison, and the constant.
 
-`shared_only` is a linear model of the columns that cannot differ within a similar pair: its delta is 0 exactly. `divided`
+A linear model of the columns that cannot differ within a similar pair has a delta of 0 exactly. `divided`
 is a linear model of all columns whose logits are divided by a constant: its delta is as small as one likes and its
 decisions do not change, which is why deltas are compared after calibration.
 """

@@ -162,8 +162,11 @@ class TwinBound:
 
 def _norm(rows: Tensor, q: float) -> Tensor:
     if q in (1.0, 2.0, math.inf):
-        return torch.linalg.vector_norm(rows, q, dim=1)
-    return ((rows.abs() ** q).sum(dim=1) + TINY) ** (1 / q)  # rounded up, so that it has a slope at 0
+        norms: Tensor = torch.linalg.vector_norm(rows, q, dim=1)
+        return norms
+    powers: Tensor = (rows.abs() ** q).sum(dim=1) + TINY
+    root: Tensor = torch.pow(powers, 1 / q)
+    return root  # rounded up, so that it has a slope at 0
 
 
 def twin_bound(domain: Domain, metric: Metric, eps: float, people: Array) -> TwinBound:
@@ -174,7 +177,7 @@ def twin_bound(domain: Domain, metric: Metric, eps: float, people: Array) -> Twi
     free = np.flatnonzero(~found.shared)
     box = np.maximum(np.abs(found.differences.lower), np.abs(found.differences.upper))[free]
     matrix = plain.matrix[:, free]
-    inverse = np.linalg.pinv(matrix, rcond=1e-9)
+    inverse = np.asarray(np.linalg.pinv(matrix, rcond=1e-9), dtype=np.float64)
     centre = np.clip(people.mean(axis=0), domain.lower, domain.upper)[free]
     return TwinBound(
         everyone=_everyone(domain),

@@ -47,7 +47,8 @@ def certified(context: Context, limit: float | None) -> Method:
 def _losses(context: Context) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the log loss mixed with a smooth count of wrong decisions, or the squared error."""
     plain = plain_losses(context)
-    share, sharpness = context.settings.decision, context.settings.sharpness
+    share = context.settings.decision_of(len(context.examples.y_train))
+    sharpness = context.settings.sharpness
     if not context.is_classes or not share:
         return plain
     return lambda values, y: (1 - share) * plain(values, y) + share * torch.sigmoid(sharpness * values * (1 - 2 * y))

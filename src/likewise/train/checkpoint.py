@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from likewise.certificate import write_atomically
 from likewise.errors import FileError, InputError
@@ -73,7 +72,9 @@ def load(path: str | os.PathLike[str], asked: str) -> tuple[State, dict[str, Any
     if not is_ours:
         raise FileError(f"{file}: a checkpoint of version {about['version']}, this likewise writes {VERSION}")
     if about["question"] != asked:
-        raise InputError(f"{file} is a checkpoint of another run: other data, options or start\nremove it to begin anew")
+        raise InputError(
+            f"{file} is a checkpoint of another run: other data, options or start\nremove it to begin anew"
+        )
     try:
         rng = np.random.default_rng()
         rng.bit_generator.state = about["rng"]
@@ -84,8 +85,3 @@ def load(path: str | os.PathLike[str], asked: str) -> tuple[State, dict[str, Any
         return State(raw, moments, rng, best=best, history=about["history"], **numbers), about["outer"]
     except (KeyError, ValueError, TypeError) as error:
         raise FileError(f"{file} is a damaged checkpoint: {type(error).__name__}") from None
-
-
-def deterministic() -> None:
-    """Let torch use one thread: small layers gain nothing from more, and sums keep their order."""
-    torch.set_num_threads(1)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -41,7 +42,7 @@ class _FairMLP(BaseEstimator):  # type: ignore[misc]
         epochs: int = 30,
         batch: int | None = None,
         rate: float = 0.01,
-        l2: float = 3.0,
+        l2: float = 30.0,
         validation: float = 0.1,
         patience: int = 15,
         seconds: float = 10.0,
@@ -71,7 +72,7 @@ class _FairMLP(BaseEstimator):  # type: ignore[misc]
         if seed is None:
             seed = int(np.random.default_rng().integers(2**31))
         elif not hasattr(seed, "__index__"):  # a RandomState, which scikit-learn allows
-            seed = int(seed.randint(2**31))
+            seed = int(check_random_state(seed).randint(2**31))
         return settings_of(self.method, {**given, "certify": certify, "seed": seed, **more, **(self.options or {})})
 
     def _train(self, X: Array, y: Array, kind: str, **more: Any) -> None:
@@ -101,9 +102,10 @@ class _FairMLP(BaseEstimator):  # type: ignore[misc]
 class FairMLPClassifier(ClassifierMixin, _FairMLP):  # type: ignore[misc]
     """A multi-layer perceptron for two classes that treats similar people alike.
 
-    `domain` and `metric` say who can exist and who is similar; `method`, `hidden`, `eps`, `delta` and the rest are those
-    of likewise.train, `options` any others of them by name. `balanced` draws as many people of either class into each
-    batch; `calibrate` folds Platt scaling into the last layer. After fitting: `network_`, `history_`, `certificate_`.
+    `domain` and `metric` say who can exist and who is similar; `method`, `hidden`, `eps`, `delta` and the rest are
+    those of likewise.train, `options` any others of them by name. `balanced` draws as many people of either class into
+    each batch; `calibrate` folds Platt scaling into the last layer. After fitting: `network_`, `history_`,
+    `certificate_`.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class FairMLPClassifier(ClassifierMixin, _FairMLP):  # type: ignore[misc]
         epochs: int = 30,
         batch: int | None = None,
         rate: float = 0.01,
-        l2: float = 3.0,
+        l2: float = 30.0,
         validation: float = 0.1,
         patience: int = 15,
         seconds: float = 10.0,

@@ -22,7 +22,8 @@ FEWEST = 20  # people in a validation part; with fewer, early stopping looks at 
 class Examples:
     """People (n, columns) in the network's units and their outcomes.
 
-    Outcomes of 0 and 1 are classes and all else is a regression, unless `kind` says "classes" or "numbers". The test part may be empty. `groups` are sensitive features of the test people, for measures of group fairness.
+    Outcomes of 0 and 1 are classes and all else is a regression, unless `kind` says "classes" or "numbers". The test
+    part may be empty. `groups` are sensitive features of the test people, for measures of group fairness.
     """
 
     X_train: Array
@@ -54,7 +55,9 @@ class Examples:
         if len(self.y_train) < 2:
             raise InputError(f"at least 2 people are needed to train on, got {len(self.y_train)}")
         if self.is_classes and len(np.unique(self.y_train)) < 2:
-            raise InputError(f"everyone to train on has the outcome {self.y_train[0]:g}: there is nothing to tell apart")
+            raise InputError(
+                f"everyone to train on has the outcome {self.y_train[0]:g}: there is nothing to tell apart"
+            )
 
     def __repr__(self) -> str:
         kind = "classes" if self.is_classes else "regression"
@@ -112,6 +115,4 @@ def examples_of(data: Any, metric: str | Metric | None) -> Examples:
     if not isinstance(data, Dataset):
         raise InputError(f"data must be a Dataset or likewise.Examples, got {type(data).__name__}")
     chosen = metric if isinstance(metric, Metric) else data.metric("mahalanobis" if metric is None else metric)
-    return Examples(
-        data.X_train, data.y_train, data.X_test, data.y_test, data.domain, chosen, data.name, data.source
-    )
+    return Examples(data.X_train, data.y_train, data.X_test, data.y_test, data.domain, chosen, data.name, data.source)

@@ -24,7 +24,7 @@ def write_torch(network: Network, path: Path) -> Path:
     names = [layer.activations[0] for layer in network.layers]
     if names[:-1] != ["relu"] * (len(names) - 1) or names[-1] != "sigmoid":
         raise ModelError(f"{path}: a state dict cannot say that the output is {names[-1]}: write .npz or .onnx")
-    state = {}
+    state: dict[str, torch.Tensor] = {}
     for i, layer in enumerate(network.layers):
         state |= {f"{2 * i}.weight": torch.tensor(layer.weight), f"{2 * i}.bias": torch.tensor(layer.bias)}
     packed = io.BytesIO()

@@ -1,12 +1,13 @@
 """The worst neighbour of each person of a batch, by the means of one's choice: exact, milp or gradient.
 
-`exact` is local.py. `gradient` is ascent in the metric, projected on ball and box: fast, and far from the optimum where
-the metric is ill-conditioned. `milp` asks the certifier's engine about one person after the other, which is what the
-paper does (with `as_published`, in the paper's own encoding, box instead of ball); processes share the people.
+`exact` is local.py. `gradient` is ascent in the metric, projected on ball and box: fast, and far from the optimum
+where the metric is ill-conditioned. `milp` is person.py, a MILP for each person and direction, which is what the paper
+does (with `as_published` in the rotated box instead of the ball); processes share the people.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -18,17 +19,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from likewise.domain import Domain
 from likewise.errors import InputError
-from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.search import search
 from likewise.train.bound import TwinBound
-from likewise.train.layers import Layers, logits, tensor, to_network
+from likewise.train.layers import Layers, logits, tensor
 from likewise.train.local import require_exact, worst_neighbours
 from likewise.train.method import Context, to_score
+from likewise.train.person import Neighbourhood
 
-SECONDS = 18.0  # for one person, as published
-GAP = 1e-4
+FEW = 50  # people a core, below which processes are not worth it
 
 Neighbours = Callable[[Layers, Tensor], Tensor]
 
@@ -37,6 +37,8 @@ def neighbours_of(context: Context) -> Neighbours:
     """Return the function from layers and people to the worst neighbour of each person."""
     settings, bound = context.settings, context.bound
     if settings.solver == "milp":
+        if not bound.is_linear or bound.p not in (2.0, math.inf):
+            raise InputError("solver='milp' is for Mahalanobis and l-inf metrics: give solver='exact' or 'gradient'")
         return _Milp(context)
     if settings.solver == "gradient":
         if not bound.is_linear:
@@ -75,18 +77,15 @@ def _projected(d: Tensor, bound: TwinBound, low: Tensor, high: Tensor) -> Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Person:
+class _Ask:
     """The question about one person, for a process."""
 
-    problem: Problem
-    engine: str
+    around: Neighbourhood
+    is_classes: bool
+    both: bool
 
     def __call__(self, person: Array) -> Array:
-        asked = Problem(
-            self.problem.network, self.problem.right.at(person), self.problem.right, self.problem.metric,
-            self.problem.eps,
-        )  # fmt: skip
-        return search(asked, engine=self.engine, solver="highs", seconds=SECONDS, gap=GAP).witness.right
+        return self.around.farthest(person, self.is_classes, self.both)
 
 
 class _Milp:
@@ -97,18 +96,23 @@ class _Milp:
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, layers: Layers, X: Tensor) -> Tensor:
-        examples, settings = self._context.examples, self._context.settings
-        network = to_network(layers, self._context.is_classes)
-        problem = Problem(network, examples.domain, examples.domain, examples.metric, settings.eps)
-        ask = _Person(problem, "paper" if settings.as_published else "milp")
-        people = [examples.domain.snap(person) for person in X.detach().numpy()]
+        context, settings = self._context, self._context.settings
+        around = neighbourhood(layers, context.bound, context.examples.domain, is_ball=not settings.as_published)
+        ask = _Ask(around, context.is_classes, not settings.as_published)
+        people = list(X.detach().numpy())
         cores = os.cpu_count() or 1
-        if cores == 1 or len(people) < 2 * cores:
+        if cores == 1 or len(people) < FEW * cores:
             return tensor(np.array([ask(person) for person in people]))
         if self._pool is None:
-            spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(cores, spawn, _alone)
-        return tensor(np.array(list(self._pool.map(ask, people, chunksize=4))))
+            self._pool = ProcessPoolExecutor(cores, multiprocessing.get_context("spawn"), _alone)
+        return tensor(np.array(list(self._pool.map(ask, people, chunksize=8))))
+
+
+def neighbourhood(layers: Layers, bound: TwinBound, domain: Domain, is_ball: bool) -> Neighbourhood:
+    """Return what the MILPs of all people share."""
+    weights = tuple((weight.detach().numpy(), bias.detach().numpy()) for weight, bias in layers)
+    free, matrix, reach = bound.free.numpy(), bound.matrix.numpy(), bound.box.numpy()
+    return Neighbourhood(weights, domain, free, matrix, bound.eps, reach, is_ball and bound.p == 2.0)
 
 
 def _alone() -> None:

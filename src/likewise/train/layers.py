@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ def tensor(values: Array) -> Tensor:
 def initial(widths: Sequence[int], rng: np.random.Generator, seen: np.ndarray) -> Layers:
     """Return random layers (normal, variance 2 / inputs); columns that nobody to train on has start, and stay, at 0."""
     layers: Layers = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         weight = rng.normal(size=(outputs, inputs)) * math.sqrt(2.0 / inputs)
         if not layers:
             weight[:, ~seen] = 0.0
@@ -59,5 +60,7 @@ def from_network(network: Network, is_classes: bool, width: int) -> Layers:
     for i, layer in enumerate(network.layers):
         expected = wanted if i == len(network.layers) - 1 else "relu"
         if set(layer.activations) != {expected}:
-            raise ModelError(f"the network to start from: layer {i} is {layer.activations[0]}, training needs {expected}")
+            raise ModelError(
+                f"the network to start from: layer {i} is {layer.activations[0]}, training needs {expected}"
+            )
     return [(tensor(layer.weight), tensor(layer.bias)) for layer in network.layers]

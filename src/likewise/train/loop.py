@@ -79,7 +79,7 @@ def parts_of(context: Context) -> Parts:
 
 
 def batches(y: Array, size: int, balanced: bool, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield rows, as many as there are people in all; balanced ones have as many of either class, some of them again."""
+    """Yield rows, as many as there are people in all; balanced, as many of either class, some of them again."""
     count = max(1, math.ceil(len(y) / size))
     if not balanced:
         yield from np.array_split(rng.permutation(len(y)), count)

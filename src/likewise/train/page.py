@@ -20,7 +20,8 @@ NOTE = (
 )
 STYLE = (
     "body{font-family:sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}"
-    "td,th{padding:.3rem .7rem;border-bottom:1px solid #ccc;text-align:right}td:first-child,th:first-child{text-align:left}"
+    "td,th{padding:.3rem .7rem;border-bottom:1px solid #ccc;text-align:right}"
+    "td:first-child,th:first-child{text-align:left}"
 )
 
 
@@ -46,7 +47,9 @@ def text_table(rows: Sequence[Row]) -> str:
     table = cells(rows)
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     return "\n".join(
-        "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
         for line in table
     )
 

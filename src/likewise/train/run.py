@@ -139,6 +139,4 @@ def _trained(
     proven: Certificate | None,
 ) -> Trained:
     examples = context.examples
-    return Trained(
-        network, tuple(history), seconds, context.settings, examples.schema, examples.is_classes, proven
-    )
+    return Trained(network, tuple(history), seconds, context.settings, examples.schema, examples.is_classes, proven)

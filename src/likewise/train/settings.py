@@ -18,9 +18,10 @@ class Settings:
     """How a network is trained. Options that a method does not use are refused, not ignored (see `OWN`).
 
     `hidden` are the widths of the relu layers; `eps` says who is similar, `delta` how far apart they may be scored.
-    An epoch passes as many people as there are to train on, in batches. `balanced` draws as many people of either class
-    into each batch. `validation` is the share of the training people that early stopping looks at, with `patience`
-    epochs without progress. `batch` is a 36th of the people if none is given, from 32 to 1,024. `l2` is per person: the loss has l2 / people * (sum of squared weights).
+    An epoch passes as many people as there are to train on, in batches of `batch`: a 36th of them if none is given,
+    from 32 to 1,024. `balanced` draws as many people of either class into each batch. `validation` is the share of the
+    training people that early stopping looks at, with `patience` epochs without progress. `l2` is per person: the loss
+    has l2 / people * (sum of squared weights).
     """
 
     method: str = "certified"
@@ -32,14 +33,14 @@ class Settings:
     epochs: int = 30
     batch: int | None = None
     rate: float = 0.01
-    l2: float = 3.0
+    l2: float = 30.0
     seed: int = 0
     validation: float = 0.1
     patience: int = 15
     certify: float = 10.0  # seconds; 0 trains without a certificate
     penalty: float = 1.0  # certified: weight of the bound in the loss, if no delta is given
-    decision: float = 0.8  # certified: share of the loss that only asks on which side of 1/2 a score falls
-    sharpness: float = 10.0  # certified: how closely that part of the loss follows the decision
+    decision: float | None = None  # certified: share of the loss that only asks on which side of 1/2 a score falls
+    sharpness: float = 15.0  # certified: how closely that part of the loss follows the decision
     local: float = 0.0  # certified: weight of the difference at the worst neighbours of the batch
     rounds: int = 2  # certified: how often a delta is approached, each time with what the certificate taught
     fairness: float = 0.5  # milp: weight of the worst neighbour in the second half
@@ -51,6 +52,12 @@ class Settings:
     def batch_of(self, people: int) -> int:
         """Return how many people are in a batch."""
         return self.batch or min(max(people // 36, 32), 1024)
+
+    def decision_of(self, people: int) -> float:
+        """Return that share: 0.8 if none is given, but 0 for fewer than 5,000 people (noise)."""
+        if self.decision is not None:
+            return self.decision
+        return 0.8 if people >= 5000 else 0.0
 
     def __repr__(self) -> str:
         hidden = ",".join(map(str, self.hidden)) or "none"
@@ -117,6 +124,8 @@ def _check(settings: Settings) -> None:
         raise InputError(f"seed must be a whole number >= 0, got {settings.seed!r}")
     for name in (*ABOVE_0, *AT_LEAST_0, *SHARES, "validation"):
         value = getattr(settings, name)
+        if value is None and name == "decision":
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
             raise InputError(f"{name} must be a finite number >= 0, got {value!r}")
         if name in ABOVE_0 and value == 0:

@@ -30,7 +30,8 @@ WRITERS: Mapping[str, Callable[[Network, Path], Path]] = {
 class Trained:
     """A trained network as it will be used: calibration is part of its last layer, and the certificate is about it.
 
-    `history` has a line per epoch, `seconds` is the time of training alone. `certificate` is None if none was asked for.
+    `history` has a line per epoch, `seconds` is the time of training alone. `certificate` is None if none was asked
+    for.
     """
 
     network: Network
