@@ -3,8 +3,8 @@
     python benchmarks/train_tables.py [GRID ...] [--seeds 5] [--results FOLDER] [-o FILE.md]
 
 Grids: small (delta 0.002), crime (delta 0.11), front, methods, published (Algorithm 1 as released). Without a name:
-all, in that order. Cells go seed by seed, so a run that was stopped still gives a table, which says how many seeds it has.
-A cell is kept by its name; each has its commit, and the table lists them.
+all, in that order. Cells go seed by seed, so a run that was stopped still gives a table, which says how many seeds it
+has. A cell is kept by its name; each has its commit, and the table lists them.
 """
 
 from __future__ import annotations

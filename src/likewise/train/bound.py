@@ -141,13 +141,15 @@ class TwinBound:
         free = layers[0][0][:, self.free]
         return self._with(layers, free @ self.onto if self.is_blind else free)
 
-    def within(self, layers: Layers, limit: Tensor | float) -> Layers:
+    def within(self, layers: Layers, limit: float) -> Layers:
         """Return `seeing(layers)` with the free columns scaled down until the bound is at most the limit."""
         if not len(self.free):
             return layers
         seen = self.seeing(layers)
         bound = self.logit(seen)
-        scale = torch.clamp(limit / (bound + TINY), max=1.0)
+        if float(bound.detach()) <= limit:  # asked first: the quotient has no finite slope where both are 0
+            return seen
+        scale = limit / bound
         return self._with(layers, seen[0][0][:, self.free] * scale)
 
     def _with(self, layers: Layers, free: Tensor) -> Layers:

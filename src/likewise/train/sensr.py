@@ -2,8 +2,8 @@
 
 Each person is first moved along the sensitive directions, which the metric does not see, so that the loss grows, and
 then in all directions at a price: loss(x') - price * d(x, x')^2. The network learns from where the people end up. The
-price follows the mean squared distance, so that it stays at eps^2. Both moves are Adam steps; as in the original,
-nothing keeps the moved people in the domain.
+budget is kept batch by batch: if the mean squared distance exceeds eps^2, the second move is shortened until it does
+not. Both moves are Adam steps; as in the original, nothing keeps the moved people in the domain.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from likewise.train.layers import Layers, logits, tensor
 from likewise.train.method import Context, Method, plain_losses
 
 SUBSPACE_RATE, FULL_RATE = 0.05, 0.01
-PRICE_RATE = 2.0
-LEAST_PRICE = 1e-3
 
 
 def sensr(context: Context) -> Method:
@@ -34,7 +32,7 @@ def sensr(context: Context) -> Method:
     _, sizes, rows = np.linalg.svd(matrix)
     rank = int((sizes > 1e-9 * sizes.max(initial=0.0)).sum())
     hidden_directions, seen = tensor(rows[rank:]), tensor(matrix)
-    price, losses = [settings.transport], plain_losses(context)
+    losses = plain_losses(context)
 
     def moved(layers: Layers, X: Tensor, y: Tensor) -> Tensor:
         fixed = [(weight.detach(), bias.detach()) for weight, bias in layers]
@@ -48,15 +46,13 @@ def sensr(context: Context) -> Method:
             along = _adam(lambda c: harm(X + c @ hidden_directions), start, settings.steps, SUBSPACE_RATE)
             there = X + along @ hidden_directions
         off = _adam(
-            lambda d: harm(there + d) - price[0] * ((there + d - X) @ seen.T).square().sum(),
+            lambda d: harm(there + d) - settings.transport * ((there + d - X) @ seen.T).square().sum(),
             torch.zeros_like(X),
             settings.steps,
             FULL_RATE,
         )
         distance = ((there + off - X) @ seen.T).square().sum(dim=1).mean()
-        change = PRICE_RATE * (float(distance) / max(settings.eps, 1e-6) ** 2 - 1.0)
-        price[0] = max(LEAST_PRICE, price[0] + min(change, price[0]))
-        return there + off
+        return there + off * min(1.0, settings.eps / max(float(distance), 1e-300) ** 0.5)
 
     def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
         return losses(logits(layers, moved(layers, X, y)), y).mean()
