@@ -54,6 +54,35 @@ def test_every_method_learns_and_is_certified(method: str, regression: bool) -> 
     assert trained.certificate.problem.network.digest == trained.network.digest  # what is proven is what is used
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("milp", {"solver": "exact", "as_published": True}),
+        ("milp", {"solver": "milp"}),
+        ("milp", {"solver": "milp", "as_published": True}),
+        ("milp", {"solver": "gradient"}),
+        ("certified", {"local": 0.5}),
+        ("certified", {"metric": lw.WeightedLp(np.ones(5))}),
+        ("certified", {"metric": lw.WeightedLp(np.ones(5), p=3), "delta": 0.05}),
+        ("certified", {"metric": lw.Mahalanobis(np.diag([1.0, 0.0, 1.0, 1.0, 1.0])), "delta": 0.05}),
+    ],
+)
+def test_the_options_of_the_methods(method: str, options: dict[str, Any]) -> None:
+    trained = lw.train(examples(60), method, **{**QUICK, "epochs": 2, "hidden": [3]}, **options)
+    assert trained.certificate is not None
+    assert math.isfinite(trained.certificate.upper)
+    assert trained.reached is not False
+
+
+def test_what_a_solver_cannot_do_is_refused() -> None:
+    curved = lw.Embedding(lw.Network([lw.Layer(np.eye(5), np.zeros(5), "relu")]), lw.WeightedLp(np.ones(5)))
+    for solver in ("exact", "milp", "gradient"):
+        with pytest.raises(lw.InputError, match="solver="):
+            lw.train(examples(), "milp", metric=curved, solver=solver, **QUICK)
+    with pytest.raises(lw.InputError, match="sensr needs a Mahalanobis"):
+        lw.train(examples(), "sensr", metric=lw.WeightedLp(np.ones(5)), **QUICK)
+
+
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
 def test_a_target_is_kept_or_said_to_be_missed(regression: bool, delta: float) -> None:

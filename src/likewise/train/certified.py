@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from likewise.train.layers import Layers, logits
-from likewise.train.local import worst_neighbours
+from likewise.train.local import require_exact, worst_neighbours
 from likewise.train.method import Context, Method, plain_losses, to_score
 
 RAMP = 0.5  # the share of the training over which the penalty grows
@@ -26,6 +26,9 @@ RAMP = 0.5  # the share of the training over which the penalty grows
 def certified(context: Context, limit: float | None) -> Method:
     """Return the method; `limit` is that of the bound on the calibrated logits (or the trained outcomes)."""
     settings, bound, losses = context.settings, context.bound, _losses(context)
+
+    if settings.local:
+        require_exact(bound)
 
     def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
         total = losses(logits(layers, X), y).mean()

@@ -11,6 +11,8 @@ from likewise.errors import InputError
 
 METHODS = ("certified", "milp", "sensr", "ftu")
 SOLVERS = ("exact", "milp", "gradient")
+MANY = 5000  # people, and the least delta, from which decisions are part of the loss by default
+SCARCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,13 @@ class Settings:
         return self.batch or min(max(people // 36, 32), 1024)
 
     def decision_of(self, people: int) -> float:
-        """Return that share: 0.8 if none is given, but 0 for fewer than 5,000 people (noise)."""
+        """Return that share. If none is given it is 0.8 where slopes are scarce but not forbidden, else 0.
+
+        Below SCARCE next to nothing may depend on what can differ, and the decisions of few people are mostly noise.
+        """
         if self.decision is not None:
             return self.decision
-        return 0.8 if people >= 5000 else 0.0
+        return 0.8 if people >= MANY and self.delta is not None and self.delta >= SCARCE else 0.0
 
     def __repr__(self) -> str:
         hidden = ",".join(map(str, self.hidden)) or "none"
