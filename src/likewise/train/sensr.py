@@ -8,6 +8,7 @@ not. Both moves are Adam steps; as in the original, nothing keeps the moved peop
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +53,8 @@ def sensr(context: Context) -> Method:
             FULL_RATE,
         )
         distance = ((there + off - X) @ seen.T).square().sum(dim=1).mean()
-        return there + off * min(1.0, settings.eps / max(float(distance), 1e-300) ** 0.5)
+        kept = min(1.0, settings.eps / math.sqrt(max(float(distance), 1e-300)))
+        return there + off * kept
 
     def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
         return losses(logits(layers, moved(layers, X, y)), y).mean()
