@@ -48,7 +48,8 @@ def test_python_blocks_run(page: Path, folder: Path) -> None:
 @pytest.mark.parametrize(("page", "line"), sh_lines())
 def test_sh_lines_run(page: str, line: str, folder: Path) -> None:
     (folder / "people.csv").write_text("age,income,job,paid\n30,0.2,baker,yes\n50,0.9,artist,no\n200,0.1,baker,no\n")
-    (folder / "data.csv").write_text((folder / "people.csv").read_text().replace("200", "60"))
+    head, *people = (folder / "people.csv").read_text().replace("200", "60").splitlines()
+    (folder / "data.csv").write_text("\n".join([head, *people * 20]) + "\n")
     command, *arguments = shlex.split(line)
     if command == "likewise":
         if "--seconds" not in arguments and arguments[0] != "schema":

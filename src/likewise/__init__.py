@@ -1,7 +1,7 @@
 """likewise: prove that a neural network treats similar people alike."""
 
 from likewise import datasets
-from likewise._api import certify, profile
+from likewise._api import certify, profile, train
 from likewise._people import PersonBounds, certify_people
 from likewise.certificate import Certificate, Witness, read
 from likewise.domain import Continuous, Display, Domain, Integer, OneHot
@@ -31,6 +31,9 @@ __all__ = [
     "Domain",
     "DomainError",
     "Embedding",
+    "Examples",
+    "FairMLPClassifier",
+    "FairMLPRegressor",
     "FileError",
     "Folded",
     "InputError",
@@ -50,6 +53,7 @@ __all__ = [
     "Schema",
     "SolverError",
     "SoundnessError",
+    "Trained",
     "WeightedLp",
     "Witness",
     "certify",
@@ -63,6 +67,23 @@ __all__ = [
     "profile",
     "read",
     "read_schema",
+    "train",
     "write_npz",
     "write_schema",
 ]
+
+_LAZY = {
+    "Examples": "likewise.train.examples",
+    "FairMLPClassifier": "likewise.train.estimators",
+    "FairMLPRegressor": "likewise.train.estimators",
+    "Trained": "likewise.train.trained",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs torch or scikit-learn when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'likewise' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -7,19 +7,24 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.certificate import Certificate
 from likewise.domain import Domain
-from likewise.errors import InputError
+from likewise.errors import InputError, MissingExtra
 from likewise.load import load
 from likewise.metric import Metric
 from likewise.problem import Problem
 from likewise.search import News, search
+from likewise.train.settings import settings_of
+
+if TYPE_CHECKING:
+    from likewise.train.trained import Trained
 
 INTERRUPTED = "interrupted"  # the note of a search that Ctrl-C ended
 PAIR_FROM, UPPER_FROM = "the pair was found for eps = ", "the upper bound was proven for eps = "
@@ -105,6 +110,46 @@ def profile(
         found = _again(found, run, end, gap, delta)
     shared = {one.eps: replace(one, scale=scale, output=output) for one in _monotone(found)}
     return [shared[problem.eps] for problem in asked]
+
+
+def train(
+    data: Any,
+    method: str = "certified",
+    hidden: Sequence[int] = (16, 16),
+    eps: float = 0.2,
+    metric: str | Metric | None = None,
+    *,
+    delta: float | None = None,
+    balanced: bool = True,
+    calibrate: bool = True,
+    epochs: int | None = None,
+    seed: int = 0,
+    from_: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    threads: int | None = None,
+    progress: Callable[[dict[str, float]], None] | None = None,
+    **options: Any,
+) -> Trained:
+    """Train a network on a Dataset or on Examples, and certify what will be used: its calibration is folded in.
+
+    `method` is "certified", "milp", "sensr" or "ftu". With `delta` (certified only) the answer is the most accurate
+    network found whose certificate says upper <= delta; `.reached` says whether there is one. `metric` is one by name
+    ("mahalanobis"), or a Metric. `from_` is a network to repair instead of random weights. The state is written to
+    `checkpoint` after each epoch, and `resume` goes on from it. Further options are fields of likewise.train.settings.
+    """
+    if find_spec("torch") is None:
+        raise MissingExtra("torch (to train)", "train")
+    from likewise.train.examples import examples_of
+    from likewise.train.run import train as run
+
+    given = {"hidden": hidden, "eps": eps, "delta": delta, "balanced": balanced, "calibrate": calibrate}
+    settings = settings_of(method, {**given, "epochs": epochs, "seed": seed, **options})
+    begin = None if from_ is None else load(Path(from_) if isinstance(from_, str) else from_)
+    if threads is not None:
+        check_options(None, 1.0, 1.0, threads)
+    examples = examples_of(data, metric)
+    return run(examples, settings, begin=begin, progress=progress, keep=checkpoint, resume=resume, threads=threads)
 
 
 Search = Callable[[Problem, float, Certificate | None, float], Certificate]
