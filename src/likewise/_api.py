@@ -47,15 +47,23 @@ def certify(
     output: int = 0,
     scale: str = "score",
     progress: Callable[[News], None] | None = None,
+    resume: Certificate | None = None,
 ) -> Certificate:
     """Bound how far apart two eps-similar people can be scored.
 
     Returns a certificate with proven `lower <= delta_max <= upper`, `lower` shown by a real pair. It stops when the
     bounds are within `gap`, when `delta` is decided, or after `seconds`; Ctrl-C returns what is known by then.
     `left` fixes one person, or a part of the domain, and solves both directions. `progress` is called with News.
+    `resume` is an earlier certificate of the same question: the search begins with its pair and the parts its proof
+    ended with. Nothing that it claims is taken over without proof.
     """
     problem = make_problem(network, domain, metric, eps, left=left, output=output, scale=scale)
     count = check_options(delta, seconds, gap, threads)
+    start = None
+    if resume is not None:
+        if resume.problem.digest != problem.digest:
+            raise InputError("the certificate to resume is about another question (model, domain, metric, eps or left)")
+        start = (resume.witness.left, resume.witness.right)
     found = search(
         problem,
         engine=engine,
@@ -65,6 +73,8 @@ def certify(
         delta=delta,
         threads=count,
         listener=progress,
+        start=start,
+        earlier=None if resume is None else resume.proof,
     )
     return replace(found, scale=scale, output=output)
 

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 from likewise._api import certify
-from likewise.certificate import Certificate
+from likewise.certificate import Certificate, read
 from likewise.cli import people
 from likewise.cli._console import EXIT, follow, note, show
 from likewise.cli._inputs import left_of, model_of, require_report, require_writable, same, schema_of
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     only.add_argument(
         "--people", metavar="FILE.csv", help="each of these people; also the name of an embedded data set"
     )
+    add("--resume", type=Path, metavar="FILE.cert", help="go on from an earlier certificate of the same question")
     add("--json", action="store_true", help="print one JSON object instead of words")
     add("-o", dest="output_file", type=Path, metavar="FILE", help="save the certificate (with --people, the csv)")
     add("--report", type=Path, metavar="FILE.html", help="write a report for people")
@@ -43,10 +44,13 @@ def run(options: argparse.Namespace) -> int:
     _check_targets(options)
     schema = schema_of(options.schema, options.metric)
     if options.people is not None:
+        if options.resume is not None:
+            raise InputError("--resume is about one certificate: it cannot go with --people")
         return people.run(options, schema)
     left = left_of(options.left, options.where, schema.domain)
     network = model_of(options.model)
     seconds = SECONDS if options.seconds is None else options.seconds
+    earlier = None if options.resume is None else read(options.resume)
     with follow(seconds) as ticker:
         found = certify(
             network,
@@ -56,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             seconds=seconds,
             left=left,
             progress=ticker.hear,
+            resume=earlier,
             **search_options(options),
         )
     if options.output_file is not None:

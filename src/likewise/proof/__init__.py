@@ -3,5 +3,6 @@
 from likewise.proof.boxes import argued_bounds
 from likewise.proof.evaluation import Evaluation, Target, evaluate
 from likewise.proof.log import Later, Log
+from likewise.proof.shape import read_shape
 
-__all__ = ["Evaluation", "Later", "Log", "Target", "argued_bounds", "evaluate"]
+__all__ = ["Evaluation", "Later", "Log", "Target", "argued_bounds", "evaluate", "read_shape"]

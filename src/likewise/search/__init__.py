@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from likewise.certificate import Certificate
+from likewise.certificate import Certificate, Proof
 from likewise.errors import InputError
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -38,16 +38,19 @@ def search(
     listener: Listener | None = None,
     start: tuple[Array, Array] | None = None,
     ceiling: float = math.inf,
+    earlier: Proof | None = None,
 ) -> Certificate:
     """Run an engine in every direction the problem has; time-out and Ctrl-C return what is known by then.
 
     `start` is a pair to begin with; it counts only if it is one of the problem's. `ceiling` must be a proven upper
-    bound of this very problem, as one for a larger eps is.
+    bound of this very problem, as one for a larger eps is. `earlier` is a proof of this very problem, whose tree to
+    begin with; every part of it is bounded anew.
     """
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     backend = get(solver)
     run = Run(problem, seconds=seconds, gap=gap, delta=delta, listener=listener)
+    run.earlier = earlier
     try:
         for direction in run.directions:
             run.prove(ceiling)

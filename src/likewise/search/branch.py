@@ -6,20 +6,23 @@ so when a better pair asks for a higher one, parts bounded before keep their bou
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from likewise.bounds import reach
 from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
 from likewise.proof import Log, argued_bounds
+from likewise.proof.coding import What
 from likewise.search.bounding import Job, Result, bound
 from likewise.search.choose import Experience, candidates
 from likewise.search.inner import inner_problem
 from likewise.search.root import Root, open_count
 from likewise.search.run import Run
-from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves
+from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves, split_of
 from likewise.solvers import Solver
 
 FOR_REACH, MOST_REACH = 0.1, 10.0  # share of the time, and seconds, to find out which categories can change
@@ -80,7 +83,8 @@ class Branch:
 
     def close(self) -> None:
         """Split and bound until the gap is closed, nothing is left to split, or time is up."""
-        self.keep([(Part(self.problem, self.root.bounds).again(), None)])
+        if not self.regrow(self.run.shape(self.problem)):
+            return
         while True:
             self.run.prove(max(self.tree.upper, self.score.factor * self.relaxed.question.t))
             if self.run.done:
@@ -95,6 +99,40 @@ class Branch:
             elif not widest:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
+
+    def regrow(self, shape: Iterator[What | None]) -> bool:
+        """Split the whole as an earlier search did, and bound what comes of it; without one, bound the whole.
+
+        Tell whether all of it is bounded: if time was over before, nothing may be claimed of the tree.
+        """
+        todo: list[Half | None] = [Part(self.problem, self.root.bounds).again()]
+        jobs: list[Job] = []
+        splits = itertools.chain(shape, itertools.repeat(None))
+        while todo and not self.run.done:
+            half, what = todo.pop(), next(splits)
+            split = None if what is None else split_of(what, self.problem)
+            if half is not None and split is not None:
+                todo += reversed(self.divided(half, split))
+            elif what is not None:
+                todo += [None, half]
+            elif half is not None:
+                jobs.append((half, None))
+            if len(jobs) >= AT_ONCE or not todo:
+                self.keep(jobs)
+                jobs = []
+        for half in (*todo, *(half for half, _ in jobs)):
+            if half is not None and self.root.argued is not None:  # what holds of the whole holds of its parts
+                self.root.log.leaf(half.node, *self.root.argued)
+        return not todo and not jobs
+
+    def divided(self, half: Half, split: Split) -> list[Half | None]:
+        """Split a part, and write that to the proof."""
+        parts: list[Half | None] = []
+        for part, node in zip(halves(half, split), self.children(half.node, split), strict=True):
+            parts.append(None if part is None else replace(part, node=node))
+            if part is None:
+                self.root.log.empty(node)
+        return parts
 
     def renew(self) -> None:
         """Build the model anew: at a higher threshold, and with the tangents that points have asked for."""
@@ -164,13 +202,7 @@ class Branch:
         if not splits:
             self.stuck(part)
             return []
-        jobs: list[Job] = []
-        for half, node in zip(halves(part.part.again(), splits[0]), self.children(part.node, splits[0]), strict=True):
-            if half is None:
-                self.root.log.empty(node)
-            else:
-                jobs.append((replace(half, node=node), part))
-        return jobs
+        return [(half, part) for half in self.divided(part.part.again(part.node), splits[0]) if half is not None]
 
     def stuck(self, part: Bounded) -> None:
         """Put a part aside that cannot be split: its point is all but a pair, or the model is too coarse there."""

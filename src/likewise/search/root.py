@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
+from likewise.bounds.argument import Argument
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
@@ -57,7 +58,8 @@ class Root:
     run: Run
     bounds: TwinBounds
     log: Log
-    proven: float = math.inf  # by a leaf of the log
+    proven: float = math.inf  # of the whole, by the argument below
+    argued: tuple[Argument, float] | None = None
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
 
@@ -143,7 +145,8 @@ class Root:
             upper = self.score.upper_from_slack(relaxed.question.t, slack)
             if upper < self.proven:
                 self.proven = upper
-                self.log.leaf(0, relaxed.argument(self.bounds, session.proof.multipliers), slack)
+                self.argued = (relaxed.argument(self.bounds, session.proof.multipliers), slack)
+                self.log.leaf(0, *self.argued)
             self.run.prove(upper)
             if self.run.done or not self.draw(relaxed, point, slack):
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from likewise.certificate import Certificate, Proof, Witness
 from likewise.domain import Domain
 from likewise.errors import SoundnessError
 from likewise.problem import Problem
-from likewise.proof import Later, Log
+from likewise.proof import Later, Log, read_shape
+from likewise.proof.coding import What
 from likewise.rounding import Array
 
 
@@ -61,6 +62,7 @@ class Run:
         self.trace: list[tuple[float, float, float]] = []
         self.trusted: list[str] = []
         self.notes: list[str] = []
+        self.earlier: Proof | None = None  # whose tree to begin with
         self.logs: list[Log] = []  # of each direction, once an engine has begun to write one
         self._listener = listener
         self._pair = self._anyone()
@@ -140,6 +142,12 @@ class Run:
         if trusted and trusted not in self.trusted:
             self.trusted.append(trusted)
         self._tell()
+
+    def shape(self, inner: Problem) -> Iterator[What | None]:
+        """Yield the splits of an earlier search in this direction, if there was one."""
+        if self.earlier is not None and self._direction < len(self.earlier.directions):
+            with self.earlier.directions[self._direction].open() as file:
+                yield from read_shape(inner, file)
 
     def pair(self) -> tuple[Array, Array]:
         """Return the witness in the current direction's roles."""

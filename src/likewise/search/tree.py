@@ -89,6 +89,19 @@ class Split:
         )
 
 
+def split_of(what: tuple[Any, ...], problem: Problem) -> Split | None:
+    """Return a split that a proof has written; None if it is none of this problem."""
+    kind, first, where, at = what
+    if kind == "category":
+        groups = {group.start: group for group in problem.right.groups}
+        if groups.get(where.start) != where:
+            return None
+        return Split(kind, first, place=where.start, chosen=np.asarray(at, dtype=np.float64))
+    if kind == "integer":
+        return Split(kind, first, place=where, at=at) if where in problem.right.integers else None
+    return Split(kind, layer=first, place=where, at=at)
+
+
 def halves(part: Half, split: Split) -> tuple[Half | None, Half | None]:
     """Return both halves of a part; None for one that nobody is in."""
     if split.kind == "category":
