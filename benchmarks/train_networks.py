@@ -30,6 +30,7 @@ SMOOTH = [
 ]
 WIDE = [(data, "relu", (width, width)) for data in ("adult", "crime") for width in (512, 2048)]
 EPOCHS, BATCH, RATE, DECAY = 20, 256, 2e-3, 1e-3
+WIDE_STEPS, WIDE_DECAY = 300, 3.0  # wide networks overfit in no time: few steps, strong decay
 BITS = 8
 
 
@@ -55,8 +56,9 @@ def train(data: str, activation: str, hidden: Sequence[int], decay: float) -> nn
     network = nn.Sequential(*parts[:-1])
     loss = nn.MSELoss() if data == "crime" else nn.BCEWithLogitsLoss()
     optimiser = torch.optim.AdamW(network.parameters(), RATE, weight_decay=decay)
-    epochs = max(EPOCHS, 20_000 // len(people))
-    for _ in range(epochs if max(hidden) < 1000 else 6):
+    batches = -(-len(people) // BATCH)
+    epochs = max(EPOCHS, 20_000 // len(people)) if decay < WIDE_DECAY else max(1, WIDE_STEPS // batches)
+    for _ in range(epochs):
         order = torch.randperm(len(people))
         for start in range(0, len(people), BATCH):
             rows = order[start : start + BATCH]
@@ -98,7 +100,7 @@ def main() -> None:
             name = f"{data}_{activation}_{widths}" if folder == "smooth" else f"{data}_{widths}"
             file = MODELS / folder / f"{name}.npz"
             if wanted in f"{folder}/{name}" and not file.is_file():
-                network = train(data, activation, hidden, DECAY if folder == "smooth" else 10 * DECAY)
+                network = train(data, activation, hidden, DECAY if folder == "smooth" else WIDE_DECAY)
                 save(network, data, activation, file, folder == "wide")
                 print(f"{file.relative_to(MODELS)}: {file.stat().st_size / 1e6:.2f} MB", flush=True)
 

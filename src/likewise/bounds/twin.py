@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
 
+from likewise.bounds import norms
 from likewise.bounds.difference import difference_lines, slopes, through
 from likewise.bounds.interval import Box, activate, affine
 from likewise.bounds.linear import Stage, activation_lines, backward_upper
@@ -81,12 +83,14 @@ def unheard(layer: int, kind: str, sign: float, trail: list[Array], upper: Array
     """Take no notice of how a bound came about."""
 
 
-def twin_bounds(problem: Problem, reach: Reach, heard: Heard = unheard) -> TwinBounds:
+def twin_bounds(problem: Problem, reach: Reach, heard: Heard = unheard, with_norms: bool = False) -> TwinBounds:
     """Bound every layer by intervals and by backward substitution, left, right and difference; keep the tighter.
 
     `heard` is told of every substitution: what it was about and the coefficients on its way (see `backward_upper`).
+    `with_norms` bounds differences by the lengths of vectors too (see `bounds.norms`), of which it is told nothing.
     """
     done: list[LayerBounds] = []
+    longest = math.inf  # of the difference of the values before a layer
     for index, layer in enumerate(problem.network.layers):
         zs, values = [b.left for b in done], [b.left_value for b in done]
         kinds = ["left", "right"] if problem.symmetric else ["left"]
@@ -98,7 +102,12 @@ def twin_bounds(problem: Problem, reach: Reach, heard: Heard = unheard) -> TwinB
         dz = _difference(problem, index, reach, done, partial(_told, heard, index, ["dz"]))
         if problem.aside and index == len(problem.network.layers) - 1:
             dz = _compared(problem, dz)
+        if with_norms and done:
+            dz = dz.meet(norms.differences(layer, longest))
         done.append(settle(layer, left, right, dz))
+        if with_norms:
+            entered = min(norms.length(dz), norms.stretch(layer.weight) * longest if done[1:] else math.inf)
+            longest = min(norms.length(done[-1].dv), norms.steepest(layer) * entered)
     return TwinBounds(reach, tuple(done))
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from likewise.bounds import reach
+from likewise.bounds import reach, twin_bounds
 from likewise.bounds.tighten import Tightener, tighten
 from likewise.problem import Problem
 from likewise.proof import Log, argued_bounds
@@ -25,6 +25,7 @@ from likewise.search.run import Run
 from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves, split_of
 from likewise.solvers import Solver
 
+WIDE = 600  # neurons, beyond which a linear program takes minutes
 FOR_REACH, MOST_REACH = 0.1, 10.0  # share of the time, and seconds, to find out which categories can change
 FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
@@ -38,10 +39,20 @@ LOOK_EVERY, LOOK_SHARE = 5.0, 0.1  # seconds between looks for pairs from elsewh
 def search_branch(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
     """Close the gap of one direction by a tree; `solver` is not asked, linear programs are solved by HiGHS."""
     root = begin(problem, run)
+    if is_wide(root.problem):
+        run.notes.append("the network is too wide for linear programs: bounded by norms and backward substitution")
+        while not run.done and run.seconds_left > 0.0:
+            root.look(run.seconds_left)
+        return
     if not run.done:
         root.forward(1 / 3)
     if not run.done:
         grow(root, threads)
+
+
+def is_wide(problem: Problem) -> bool:
+    """Tell whether a network is so wide that a linear program of it takes minutes."""
+    return sum(len(layer.bias) for layer in problem.network.layers) > WIDE
 
 
 def begin(problem: Problem, run: Run) -> Root:
@@ -49,8 +60,12 @@ def begin(problem: Problem, run: Run) -> Root:
     inner, score = inner_problem(problem)
     where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
     log = Log(inner, where)
-    run.logs.append(log)
-    root = Root(inner, problem, score, run, argued_bounds(inner, where, log), log)
+    if is_wide(inner):  # an argument for each of so many neurons would fill the disk
+        bounds = twin_bounds(inner, where, with_norms=True)
+    else:
+        run.logs.append(log)
+        bounds = argued_bounds(inner, where, log)
+    root = Root(inner, problem, score, run, bounds, log)
     root.prove()
     if not run.done:
         root.look(min(FIRST_LOOK, 0.2 * run.seconds_left))

@@ -1,0 +1,109 @@
+"""What each idea of the branch engine brings alone: the same questions with one of them switched off at a time.
+
+    python benchmarks/ablation.py [--seconds 20] [--results results/ablation] [-o benchmarks/tables/ablation.md]
+
+A file per finished cell, keyed by code, question and idea, so that it can be stopped and resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from instances import instance
+from store import ROOT, code_digest, commit, finite, machine, read_json, today, write_json, write_text
+from table import markdown, where
+
+from likewise.search import attack, branch, choose, root, search
+from likewise.search.attack import WIDTHS
+from likewise.search.tree import Split
+
+QUESTIONS = (
+    "mild/german_16|linf|0.2",
+    "mild/german_16|mahalanobis|0.2",
+    "mild/adult_16|mahalanobis|0.2",
+    "mild/credit_16|mahalanobis|0.05",
+    "mild/adult_16x16|linf|0.05",
+    "mild/german_16x16|linf|0.05",
+    "smooth/german_tanh_16|linf|0.2",
+)
+
+
+def _first(self: choose.Experience, splits: list[Split]) -> list[Split]:
+    return splits[:1]
+
+
+OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
+    "nothing": contextlib.nullcontext,
+    "narrowing dz to a fixed point at the root": lambda: mock.patch.object(root, "ROUNDS", 1),
+    "narrowing dz again inside the tree": lambda: mock.patch.object(branch, "AGAIN", 0.0),
+    "trying splits out": lambda: mock.patch.object(choose.Experience, "shortlist", _first),
+    "dives for pairs": lambda: mock.patch.object(root.Root, "dive", return_value=None),
+    "rounded kinks in the attack": lambda: mock.patch.object(attack, "WIDTHS", tuple(0.0 for _ in WIDTHS)),
+    "tangents where points ask for them": lambda: mock.patch.object(root.Root, "draw", return_value=False),
+}
+
+
+def cells(folder: Path, seconds: float) -> Iterator[tuple[str, str, Path]]:
+    """Yield every question with every idea and the file of its result."""
+    code = code_digest()
+    for name in QUESTIONS:
+        for idea in OFF:
+            parts = [code, instance(name).digest, idea, str(seconds)]
+            yield name, idea, folder / f"{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}.json"
+
+
+def run(name: str, idea: str, file: Path, seconds: float) -> dict[str, Any]:
+    """Certify one question with one idea switched off."""
+    started = time.monotonic()
+    with OFF[idea]():
+        cert = search(instance(name), engine="branch", solver="highs", seconds=seconds, gap=1e-5, threads=1)
+    content = {
+        "name": name,
+        "idea": idea,
+        "lower": cert.lower,
+        "upper": finite(cert.upper),
+        "seconds": time.monotonic() - started,
+        "nodes": cert.nodes,
+        "commit": commit(),
+        "command": f"python benchmarks/ablation.py --seconds {seconds:g}",
+        "machine": machine("highs"),
+        "date": today(),
+    }
+    write_json(file, content)
+    return content
+
+
+def told(result: dict[str, Any]) -> str:
+    """Say when a question was closed, or how far it is open."""
+    if result["upper"] is None:
+        return "no bound"
+    gap = result["upper"] - result["lower"]
+    return f"{result['seconds']:.1f} s" if gap <= 1e-5 * (1 + 1e-9) else f"open by {gap:.1e}"
+
+
+def main() -> None:
+    """Run what is missing, then write the table."""
+    line = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    line.add_argument("--seconds", type=float, default=20.0)
+    line.add_argument("--results", type=Path, default=ROOT / "results" / "ablation")
+    line.add_argument("-o", dest="output", type=Path, default=ROOT / "results" / "ablation.md")
+    options = line.parse_args()
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, idea, file in cells(options.results, options.seconds):
+        result = read_json(file) or run(name, idea, file, options.seconds)
+        found[name, idea] = result
+        print(f"{name} without {idea}: {told(result)}", flush=True)
+    rows = [[idea, *(told(found[name, idea]) for name in QUESTIONS)] for idea in OFF]
+    text = markdown(["without", *(name.replace("|", " ") for name in QUESTIONS)], rows)
+    write_text(options.output, f"# Ablation\n\n{where(list(found.values()))}\n\n{text}\n")
+
+
+if __name__ == "__main__":
+    main()
