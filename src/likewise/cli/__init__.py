@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from likewise import __version__
-from likewise.cli import certify, demo, profile, schema
+from likewise.cli import certify, check, demo, profile, schema
 from likewise.cli._console import BAD_INPUT, INTERRUPTED, complain
 from likewise.errors import InputError, SolverError
 
@@ -30,6 +30,7 @@ COMMANDS: Sequence[tuple[str, ModuleType]] = (
     ("demo", demo),
     ("certify", certify),
     ("profile", profile),
+    ("check", check),
     ("schema", schema),
 )
 

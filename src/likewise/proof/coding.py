@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,11 +11,10 @@ from likewise.proof.evaluation import KINDS
 from likewise.rounding import Array
 
 SIDES = ("left", "right", "both")
-LEMMA, NARROW, LEAF, EMPTY, OPEN = b"T", b"N", b"L", b"E", b"O"
+LEMMA, LEAF, EMPTY, OPEN = b"T", b"L", b"E", b"O"
 SPLIT_Z, SPLIT_CATEGORY, SPLIT_INTEGER = b"Z", b"C", b"I"
 COLUMN, GROUP, TRUSTED_GROUP, ROOT = b"D", b"G", b"g", b"R"
 
-Claim = tuple[int, str, int, int, float]  # layer, kind, 0 for a lower side or 1 for an upper one, neuron, value
 What = tuple[str, int, int, float] | tuple[str, str, slice, np.ndarray] | tuple[str, str, int, float]
 
 
@@ -40,15 +38,6 @@ def lemma_bytes(layer: int, neuron: int, kind: str, sign: float, value: float, a
     """Write that sign times z of a neuron is at most `value`."""
     head = struct.pack("<HIBbd", layer, neuron, KINDS.index(kind), 1 if sign > 0 else -1, value)
     return LEMMA + head + argument_bytes(argument)
-
-
-def narrow_bytes(claims: Sequence[Claim], argument: Argument) -> bytes:
-    """Write new sides of many boxes that one argument proves."""
-    rows = b"".join(
-        struct.pack("<HBBId", layer, KINDS.index(kind), side, neuron, value)
-        for layer, kind, side, neuron, value in claims
-    )
-    return NARROW + argument_bytes(argument) + struct.pack("<I", len(claims)) + rows
 
 
 def split_bytes(what: What) -> bytes:

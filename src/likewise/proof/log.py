@@ -12,17 +12,16 @@ import io
 import itertools
 import math
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-import numpy as np
-
-from likewise.bounds import Reach, TwinBounds
+from likewise.bounds import Reach
 from likewise.bounds.argument import Argument
 from likewise.certificate import Payload
 from likewise.problem import Problem
-from likewise.proof.coding import EMPTY, LEAF, OPEN, Claim, What, argument_bytes, lemma_bytes, narrow_bytes, split_bytes
+from likewise.proof.coding import EMPTY, LEAF, OPEN, What, argument_bytes, lemma_bytes, split_bytes
 from likewise.proof.reach import argue
 
 IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
@@ -35,6 +34,7 @@ class Log:
     def __init__(self, problem: Problem, reach: Reach) -> None:
         self.problem, self._reach = problem, reach
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - lives as long as the log
+        weakref.finalize(self, self._file.close)
         self._size = 0
         self._ends, self._last = array("q"), array("q")  # per node: the blob that ends it, the last of its lemmas
         self._children: tuple[array[int], array[int]] = (array("q"), array("q"))
@@ -49,12 +49,6 @@ class Log:
     ) -> None:
         """Say that sign times z ("left", "right", "dz") is at most `value` in this node and below it."""
         self._lemma(node, lemma_bytes(layer, neuron, kind, sign, value, argument))
-
-    def narrow(self, node: int, argument: Argument, before: TwinBounds, after: TwinBounds) -> None:
-        """Say that boxes shrink to `after`, because the argument, without a target, leaves no pair elsewhere."""
-        claims = changed(before, after)
-        if claims:
-            self._lemma(node, narrow_bytes(claims, argument))
 
     def split(self, node: int, what: What, children: Sequence[int]) -> None:
         """Split a node in two.
@@ -139,33 +133,22 @@ class Log:
         self._ends[node] = self._write(content)
 
 
-def changed(before: TwinBounds, after: TwinBounds) -> list[Claim]:
-    """List the sides of boxes of z that are narrower after than before."""
-    claims: list[Claim] = []
-    for layer, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
-        for kind, one, other in (("left", old.left, new.left), ("right", old.right, new.right), ("dz", old.dz, new.dz)):
-            for side, moved, values in (
-                (0, other.lower > one.lower, other.lower),
-                (1, other.upper < one.upper, other.upper),
-            ):
-                claims += [(layer, kind, side, int(j), float(values[j])) for j in np.flatnonzero(moved)]
-    return claims
-
-
 class _Kept:
     """The bytes of a finished tree, for as long as somebody may read them; each reader starts at the beginning."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self._size = file, size
+        weakref.finalize(self, file.close)
 
     def open(self) -> IO[bytes]:
         """Return a reader of all bytes."""
-        return io.BufferedReader(_Window(self._file, self._size))
+        return io.BufferedReader(_Window(self, self._file, self._size))
 
 
 class _Window(io.RawIOBase):
-    def __init__(self, file: IO[bytes], size: int) -> None:
+    def __init__(self, owner: _Kept, file: IO[bytes], size: int) -> None:
         super().__init__()
+        self._owner = owner  # whose end would close the file
         self._file, self._size, self._at = file, size, 0
 
     def readable(self) -> bool:
