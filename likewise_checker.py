@@ -453,8 +453,8 @@ class Argument:
 class Part:
     """Some of the pairs: a box of people on each side, of their differences d, and [z left, z right, dz] per layer.
 
-    `since` is the largest threshold of the lemmas used: the boxes hold for all pairs with a gap of that or more. `cap` is
-    a bound of the gap that holds for all pairs of the part.
+    `since` is the largest threshold of the lemmas used: the boxes hold for all pairs with a gap of that or more. `cap`
+    bounds the gap of all pairs of the part.
     """
 
     def __init__(self, inner):
@@ -797,7 +797,7 @@ def check(path, model=None, exact=False, network=None):
 
     `model` is the path of an npz file, `network` the digest of a network: each must be the certificate's own.
     """
-    EXACT[0] = bool(exact)
+    EXACT[0] = False  # the pair is always evaluated in floats
     found = {"ok": False, "lower": 0.0, "upper": INF, "trusted": [], "reasons": [], "code": 10, "claimed": [0.0, INF]}
     try:
         with np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
@@ -815,7 +815,8 @@ def check(path, model=None, exact=False, network=None):
             require(given in (None, digests["network"]), "the model is another network than the certificate's")
             found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
             require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-            found["upper"] = upper_bound(question, manifest, archive, found["trusted"])
+            EXACT[0] = bool(exact)
+            found["upper"] = upper_bound(Question(manifest, arrays), manifest, archive, found["trusted"])
             if not found["upper"] <= high + CLOSE * max(1.0, high):
                 word = f"the proof shows only an upper of {found['upper']:.9g}"
                 require((manifest.get("proof") or {}).get("kind") != "tree" or manifest["trusted"], word)
