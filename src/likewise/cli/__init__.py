@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from likewise import __version__
-from likewise.cli import certify, check, demo, profile, schema
+from likewise.cli import certify, check, demo, export, profile, schema
 from likewise.cli._console import BAD_INPUT, INTERRUPTED, complain
 from likewise.errors import InputError, SolverError
 
@@ -32,6 +32,7 @@ COMMANDS: Sequence[tuple[str, ModuleType]] = (
     ("profile", profile),
     ("check", check),
     ("schema", schema),
+    ("export", export),
 )
 
 
