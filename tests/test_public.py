@@ -28,7 +28,7 @@ OPTIONAL = (
     "ray",
     "dask",
 )
-EXTRAS = ["torch", "onnx", "keras", "sklearn", "scip", "gurobi", "cbc", "ray", "dask", "report", "dev", "all"]
+EXTRAS = ["torch", "onnx", "keras", "sklearn", "scip", "gurobi", "cbc", "ray", "dask", "report", "sign", "dev", "all"]
 
 
 def test_all_is_sorted_and_complete() -> None:
