@@ -267,6 +267,8 @@ class Domain:
         require(self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "a domain has odd shapes")
         require((self.box[0] <= self.box[1]).all(), "a column has no value")
         require(all(np.isfinite(a).all() for a in (self.box, self.A, self.b)), "a number is not finite")
+        ends = [(c, float(end)) for c in self.steps for end in self.box[:, c]]
+        require(all(self.on_grid(c, end, True) == end for c, end in ends), "an integer ends between two values")
         self.grouped = np.array([c for g in self.groups for c in range(g.start, g.stop)], dtype=int)
         self.numbers = np.setdiff1d(np.arange(self.width), self.grouped)
 

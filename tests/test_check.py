@@ -51,6 +51,31 @@ def test_a_proof_survives_reading_and_saving(saved, tmp_path):
     assert lw.check(again) == lw.check(saved[0])
 
 
+def test_a_bound_that_came_from_a_larger_eps_brings_its_proof(tmp_path):
+    problem = make(28).problem
+    large = certified(problem)
+    small = replace(large, problem=replace(problem, eps=0.9 * problem.eps), lower=0.0, witness=same_person(problem))
+    found = lw.check(small.save(tmp_path / "small.cert"))
+    assert found.ok
+    assert found.upper == lw.check(large.save(tmp_path / "large.cert")).upper
+    wrong = replace(large, problem=replace(problem, eps=1.1 * problem.eps))
+    assert lw.check(wrong.save(tmp_path / "wrong.cert")).reasons == ("the proof is for a smaller eps",)
+
+
+def test_every_certificate_of_a_profile_checks(tmp_path):
+    problem = make(28).problem
+    listed = lw.profile(
+        problem.network, problem.right, problem.metric, [0.02, 0.05, 0.1], seconds=6, gap=1e-3, engine="branch"
+    )
+    assert [lw.check(one.save(tmp_path / "a.cert")).code for one in listed] == [0, 0, 0]
+
+
+def same_person(problem):
+    person = problem.left.person()
+    score = float(problem.network(person[None])[0])
+    return lw.Witness(person, person.copy(), score, score, 0.0, problem.right)
+
+
 def test_rationals_agree_with_floats(tmp_path):
     for seed in (28, 42):
         path = certified(make(seed).problem).save(tmp_path / "a.cert")
