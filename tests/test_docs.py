@@ -52,8 +52,12 @@ def test_sh_lines_run(page: str, line: str, folder: Path) -> None:
     (folder / "data.csv").write_text("\n".join([head, *people * 20]) + "\n")
     command, *arguments = shlex.split(line)
     if command == "likewise":
-        if "--seconds" not in arguments and arguments[0] != "schema":
+        if "--seconds" not in arguments and arguments[0] not in ("schema", "check", "export"):
             arguments += ["--seconds", "5"]
+        if arguments[0] == "check":
+            assert (
+                main(["certify", "model.npz", "schema.toml", "--eps", "0.1", "--seconds", "5", "-o", "model.cert"]) == 0
+            )
         done = subprocess.run(
             [sys.executable, "-m", "likewise", *arguments], capture_output=True, text=True, timeout=120
         )

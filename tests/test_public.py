@@ -28,7 +28,22 @@ OPTIONAL = (
     "ray",
     "dask",
 )
-EXTRAS = ["torch", "onnx", "keras", "sklearn", "scip", "gurobi", "cbc", "ray", "dask", "report", "train", "dev", "all"]
+EXTRAS = [
+    "torch",
+    "onnx",
+    "keras",
+    "sklearn",
+    "scip",
+    "gurobi",
+    "cbc",
+    "ray",
+    "dask",
+    "report",
+    "train",
+    "sign",
+    "dev",
+    "all",
+]
 
 
 def test_all_is_sorted_and_complete() -> None:

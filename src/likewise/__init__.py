@@ -2,6 +2,7 @@
 
 from likewise import datasets
 from likewise._api import certify, profile, train
+from likewise._check import Checked, check
 from likewise._people import PersonBounds, certify_people
 from likewise.certificate import Certificate, Witness, read
 from likewise.domain import Continuous, Display, Domain, Integer, OneHot
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "Checked",
     "Continuous",
     "Display",
     "Domain",
@@ -58,6 +60,7 @@ __all__ = [
     "Witness",
     "certify",
     "certify_people",
+    "check",
     "datasets",
     "folded",
     "learn_embedding",

@@ -172,7 +172,8 @@ def _upwards(problems: Sequence[Problem], run: Search, end: float) -> list[Certi
         before = found[-1] if found else None
         if before is not None and INTERRUPTED in before.notes:
             # The pair is one of this problem too. Nothing else is known of it.
-            found.append(replace(before, problem=problem, upper=math.inf, trusted=(), trace=(), seconds=0.0, nodes=0))
+            known = replace(before, problem=problem, upper=math.inf, trusted=(), proof=None)
+            found.append(replace(known, trace=(), seconds=0.0, nodes=0))
             continue
         share = max((end - time.monotonic()) / (len(problems) - i), LEAST)
         found.append(run(problem, share, before, math.inf))
@@ -193,6 +194,7 @@ def _again(found: Sequence[Certificate], run: Search, end: float, gap: float, de
             seconds=old.seconds + new.seconds,
             trace=(*old.trace, *((old.seconds + t, max(a, old.lower), min(b, old.upper)) for t, a, b in new.trace)),
             trusted=new.trusted if new.upper < old.upper else old.trusted,
+            proof=new.proof if new.upper < old.upper else old.proof,
             nodes=old.nodes + new.nodes,
             notes=(*_still(old, new), *new.notes),
         )
@@ -223,7 +225,7 @@ def _monotone(found: Sequence[Certificate]) -> list[Certificate]:
         one, donor = best[i], best[source]
         if one.upper > donor.upper:
             notes = (*one.notes, f"{UPPER_FROM}{donor.eps!r}")
-            best[i] = replace(one, upper=donor.upper, trusted=donor.trusted, notes=notes)
+            best[i] = replace(one, upper=donor.upper, trusted=donor.trusted, proof=donor.proof, notes=notes)
         else:
             source = i
     return [

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from likewise import __version__
-from likewise.cli import certify, demo, profile, schema, train
+from likewise.cli import certify, check, demo, export, profile, schema, train
 from likewise.cli._console import BAD_INPUT, INTERRUPTED, complain
 from likewise.errors import InputError, SolverError
 
@@ -30,8 +30,10 @@ COMMANDS: Sequence[tuple[str, ModuleType]] = (
     ("demo", demo),
     ("certify", certify),
     ("profile", profile),
+    ("check", check),
     ("train", train),
     ("schema", schema),
+    ("export", export),
 )
 
 

@@ -15,6 +15,7 @@ from likewise.cli._inputs import left_of, model_of, require_report, require_writ
 from likewise.cli._options import add_question, add_search, search_options
 from likewise.errors import InputError
 from likewise.report import EVERYONE, describe, write_report
+from likewise.sign import private_key, sign
 
 HELP = "bound how far apart two similar people can be scored"
 EXAMPLE = "likewise certify model.npz german --eps 0.2 --delta 0.1 --json"
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--resume", type=Path, metavar="FILE.cert", help="go on from an earlier certificate of the same question")
     add("--json", action="store_true", help="print one JSON object instead of words")
     add("-o", dest="output_file", type=Path, metavar="FILE", help="save the certificate (with --people, the csv)")
+    add("--sign", metavar="KEY.pem", help="sign the saved certificate with this Ed25519 key")
     add("--report", type=Path, metavar="FILE.html", help="write a report for people")
 
 
@@ -65,6 +67,9 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.output_file is not None:
         note(f"saved {found.save(options.output_file)}")
+        if options.sign is not None:
+            sign(options.output_file, options.sign)
+            note(f"signed with {options.sign}")
     if options.report is not None:
         note(f"wrote {write_report([found], options.report, delta=options.delta)}")
     verdict = None if options.delta is None else found.verdict(options.delta)
@@ -81,6 +86,10 @@ def _check_targets(options: argparse.Namespace) -> None:
     for target, flag in ((options.output_file, "-o"), (options.report, "--report")):
         if target is not None:
             require_writable(target, flag, inputs)
+    if options.sign is not None:
+        if options.output_file is None or options.people is not None:
+            raise InputError("--sign signs a saved certificate: it needs -o, and cannot go with --people")
+        private_key(options.sign)
     if options.report is None:
         return
     if options.people is not None:

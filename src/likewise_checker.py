@@ -1,0 +1,1 @@
+../likewise_checker.py

@@ -1,0 +1,227 @@
+"""The checker: it derives what engines prove, refuses what they prove wrongly, and runs with numpy alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle import dense_search
+from problems import make
+from small_tree import certified
+from wide import make_wide
+
+import likewise as lw
+import likewise_checker as checker
+from likewise.activations.linear import hull_lines
+from likewise.bounds.difference import difference_lines
+from likewise.errors import SoundnessError
+
+FILE = Path(checker.__file__).resolve()
+SEEDS = [(make, s) for s in (1, 4, 7, 19, 46, 53)] + [(make_wide, s) for s in (1, 5, 9, 14, 27)]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A certificate with a tree, and its problem."""
+    problem = make(28).problem
+    path = certified(problem).save(tmp_path_factory.mktemp("checked") / "a.cert")
+    return path, problem
+
+
+@pytest.mark.parametrize(("maker", "seed"), SEEDS)
+def test_what_the_engine_proves_is_derived_again(maker, seed, tmp_path):
+    written = certified(maker(seed).problem, 2.0)
+    found = lw.check(written.save(tmp_path / "a.cert"))
+    assert (found.ok, found.reasons, found.trusted) == (True, (), ())
+    assert found.upper <= written.upper + 1e-6 * max(1.0, written.upper)
+    assert written.lower - 1e-9 <= found.lower <= found.upper
+
+
+def test_a_proof_survives_reading_and_saving(saved, tmp_path):
+    again = lw.read(saved[0]).save(tmp_path / "b.cert")
+    assert lw.check(again) == lw.check(saved[0])
+
+
+def test_a_bound_that_came_from_a_larger_eps_brings_its_proof(tmp_path):
+    problem = make(28).problem
+    large = certified(problem)
+    small = replace(large, problem=replace(problem, eps=0.9 * problem.eps), lower=0.0, witness=same_person(problem))
+    found = lw.check(small.save(tmp_path / "small.cert"))
+    assert found.ok
+    assert found.upper == lw.check(large.save(tmp_path / "large.cert")).upper
+    wrong = replace(large, problem=replace(problem, eps=1.1 * problem.eps))
+    assert lw.check(wrong.save(tmp_path / "wrong.cert")).reasons == ("the proof is for a smaller eps",)
+
+
+def test_every_certificate_of_a_profile_checks(tmp_path):
+    problem = make(28).problem
+    listed = lw.profile(
+        problem.network, problem.right, problem.metric, [0.02, 0.05, 0.1], seconds=6, gap=1e-3, engine="branch"
+    )
+    assert [lw.check(one.save(tmp_path / "a.cert")).code for one in listed] == [0, 0, 0]
+
+
+def same_person(problem):
+    person = problem.left.person()
+    score = float(problem.network(person[None])[0])
+    return lw.Witness(person, person.copy(), score, score, 0.0, problem.right)
+
+
+def test_rationals_agree_with_floats(tmp_path):
+    for seed in (28, 42):
+        path = certified(make(seed).problem).save(tmp_path / "a.cert")
+        floats, exact = lw.check(path), lw.check(path, exact=True)
+        assert floats.ok
+        assert exact.ok
+        assert exact.upper <= floats.upper
+        assert exact.upper == pytest.approx(floats.upper, abs=1e-9)
+
+
+def test_rationals_are_for_straight_pieces(tmp_path):
+    path = certified(make(19).problem, 1.0).save(tmp_path / "a.cert")  # sigmoid
+    found = lw.check(path, exact=True)
+    assert not found.ok
+    assert "straight pieces" in found.reasons[0]
+
+
+def test_the_model_must_be_the_same(saved, tmp_path):
+    path, problem = saved
+    assert lw.check(path, problem.network).ok
+    last = problem.network.layers[-1]
+    other = lw.Network([*problem.network.layers[:-1], lw.Layer(last.weight * 1.001, last.bias, last.activations)])
+    assert lw.check(path, other).reasons == ("the model is another network than the certificate's",)
+    npz = tmp_path / "model.npz"
+    lw.write_npz(problem.network, npz)
+    assert checker.check(path, npz)["code"] == 0
+    lw.write_npz(other, npz)
+    assert checker.check(path, npz)["code"] == 10
+
+
+def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
+    bare = replace(lw.read(saved[0]), proof=None, trusted=("dual bounds of highs",))
+    found = lw.check(bare.save(tmp_path / "b.cert"))
+    assert (found.ok, found.code, found.trusted) == (False, 20, ("dual bounds of highs",))
+    assert found.upper > bare.upper
+    assert found.lower == pytest.approx(bare.lower, abs=1e-9)
+    unnamed = lw.check(replace(bare, trusted=()).save(tmp_path / "c.cert"))
+    assert unnamed.code == 20
+    assert "no proof" in unnamed.trusted[0]
+
+
+def test_a_certificate_of_an_old_version_is_read():
+    found = lw.check(Path(__file__).parent / "data" / "certificate-version1.zip")
+    assert found.code in (0, 20)
+
+
+def moved_hull(activation, lo, hi):
+    below, above = hull_lines(activation, lo, hi)
+    return below, [(slope, offset - 1e-4) for slope, offset in above]
+
+
+def moved_difference(slope, dz):
+    lines = difference_lines(slope, dz)
+    return replace(lines, upper_offset=lines.upper_offset - 1e-4, lower_offset=lines.lower_offset + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        ("likewise.activations.linear.hull_lines", moved_hull),
+        ("likewise.bounds.template.difference_lines", moved_difference),
+    ],
+)
+def test_a_planted_unsound_relaxation_is_refused(place, wrong, monkeypatch, tmp_path):
+    refused = 0
+    for seed in (22, 28, 33, 56):
+        problem = make(seed).problem
+        with monkeypatch.context() as patch:
+            patch.setattr(place, wrong)
+            try:
+                written = certified(problem, 2.0, 1e-5)
+            except SoundnessError:
+                continue  # the engine noticed by itself
+        found = lw.check(written.save(tmp_path / "a.cert"))
+        assert found.upper >= dense_search(problem).gap - 1e-9
+        refused += found.code == 10
+    assert refused >= 1
+
+
+def test_it_runs_with_python_and_numpy_alone(saved, tmp_path):
+    site = Path(np.__file__).parents[1]
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for name in ("numpy", "numpy.libs"):
+        if (site / name).exists():
+            (alone / name).symlink_to(site / name)
+    shutil.copy(FILE, tmp_path / "likewise_checker.py")
+    code = f"import sys, runpy; sys.path = [p for p in sys.path if 'site-packages' not in p] + [{str(alone)!r}]; "
+    code += "runpy.run_path('likewise_checker.py', run_name='__main__')"
+    command = [sys.executable, "-I", "-S", "-c", code, str(saved[0])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("verified")
+
+
+def test_it_imports_nothing_else():
+    imported = {line.split()[1] for line in FILE.read_text().splitlines() if line.startswith(("import ", "from "))}
+    assert imported - set(sys.stdlib_module_names) == {"numpy"}
+
+
+def rezipped(path, target, **changes):
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, changes.get(name.replace(".", "_"), old.read(name)))
+    return target
+
+
+def test_hostile_files_are_unreadable_and_nothing_more(saved, tmp_path, monkeypatch):
+    path = saved[0]
+    pickled = io.BytesIO()
+    np.savez(pickled, metric=np.array([{"a": 1}], dtype=object))
+    huge = io.BytesIO()
+    with zipfile.ZipFile(huge, "w") as archive:
+        stream = io.BytesIO()
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+        archive.writestr("metric.npy", stream.getvalue())
+    files = [
+        rezipped(path, tmp_path / "a.cert", arrays_npz=pickled.getvalue()),
+        rezipped(path, tmp_path / "b.cert", arrays_npz=huge.getvalue()),
+        rezipped(path, tmp_path / "c.cert", manifest_json=b"[" * 100_000),
+        rezipped(path, tmp_path / "d.cert", manifest_json=json.dumps({"format": "likewise certificate"}).encode()),
+        rezipped(path, tmp_path / "e.cert", manifest_json=b"\xff\xfe\x00"),
+        tmp_path / "none.cert",
+        tmp_path,
+    ]
+    (tmp_path / "f.cert").write_bytes(b"PK\x03\x04 nothing")
+    for file in [*files, tmp_path / "f.cert"]:
+        found = lw.check(file)
+        assert (found.code, found.ok) == (2, False), file
+        assert len(found.reasons) == 1
+    monkeypatch.setattr(checker, "LIMIT", 1000)
+    assert "MiB" in lw.check(path).reasons[0]
+
+
+def test_single_precision_is_within_its_margin():
+    from likewise.proof.single import single_margin
+
+    rng = np.random.default_rng(3)
+    for seed in range(0, 42, 3):
+        problem = make(seed).problem
+        people = problem.right.sample(200, rng)
+        x = people.astype(np.float32)
+        for layer in problem.network.layers:
+            z = x @ layer.weight.astype(np.float32).T + layer.bias.astype(np.float32)
+            x = layer.activate(z.astype(np.float64)).astype(np.float32)
+        off = np.abs(x[:, 0].astype(np.float64) - problem.network(people)).max()
+        margin = single_margin(problem)
+        assert 2 * off <= margin
+        assert math.isfinite(margin)
