@@ -39,7 +39,7 @@ def certificate(case: Case, engine: str, solver: str, seconds: float) -> Certifi
         raise
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[::2])
 def test_milp_is_sound_and_closes(seed):
     case, found = known_pair(seed)
     solver = SOLVERS[seed % len(SOLVERS)]
@@ -58,7 +58,7 @@ def test_branch_is_sound_and_closes(seed):
     assert cert.gap <= case.gap or seed in HARD, f"sound, but open: [{cert.lower}, {cert.upper}], {cert.notes}, {case}"
 
 
-@pytest.mark.parametrize("seed", SEEDS[2::5])
+@pytest.mark.parametrize("seed", SEEDS[2::10])
 def test_paper_is_sound(seed):
     case, found = known_pair(seed)
     solver = SOLVERS[(seed // 5 + 3) % len(SOLVERS)]
