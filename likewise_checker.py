@@ -20,14 +20,7 @@ pieces are checked in rational arithmetic, where `error` is 0; norms, exp, log a
 Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
-import argparse
-import hashlib
-import io
-import json
-import math
-import struct
-import sys
-import zipfile
+import argparse, hashlib, io, json, math, struct, sys, zipfile
 from fractions import Fraction
 from itertools import pairwise
 
@@ -41,42 +34,29 @@ LIBRARY = 2.0**-48
 EXACT = [False]  # whether this run computes with rationals
 
 class Refused(Exception): """The certificate says something that is not so."""
-
 class Unreadable(Exception): """The file is no certificate."""
 
 def require(condition, reason):
-    if not condition:
-        raise Refused(reason)
+    if not condition: raise Refused(reason)
 
 # ---- arithmetic. A box is an array [lows, highs].
 
 def array(values):
     """Return numbers to compute with: floats, or the rationals that they are."""
     plain = np.array(values, dtype=np.float64)
-    if not EXACT[0]:
-        return plain
-    out = np.empty(plain.shape, dtype=object)
-    out.ravel()[:] = [Fraction(x) for x in plain.ravel().tolist()]
-    return out
+    return np.asarray(np.frompyfunc(Fraction, 1, 1)(plain), dtype=object) if EXACT[0] else plain
 
 def error(terms, size, exact=None):
     """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
     return 0 * size if (EXACT[0] if exact is None else exact) else (terms + 8) * 2.0**-52 * size + 1e-290
 
 def up(x): return x + error(0, abs(x))
-
 def down(x): return x - error(0, abs(x))
-
 def meet(a, b): return np.array([np.maximum(a[0], b[0]), np.minimum(a[1], b[1])])
-
 def plus(a, b): return np.array([down(a[0] + b[0]), up(a[1] + b[1])])
-
 def minus(a, b): return np.array([down(a[0] - b[1]), up(a[1] - b[0])])
-
 def largest(box): return np.maximum(abs(box[0]), abs(box[1]))
-
 def corner(c, box): return up(np.maximum(c * box[0], c * box[1]))  # the largest c x over a box, one by one
-
 def dot(row, exact): return sum((Fraction(a) * x for a, x in zip(row, exact) if a and x), Fraction(0))
 
 def upper_sum(parts):
@@ -104,13 +84,9 @@ STRAIGHT = {
 ERFC, SELU, SELU_LEFT = np.frompyfunc(math.erfc, 1, 1), 1.0507009873554805, 1.7580993408473766
 
 def sigmoid(z): return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
-
 def bump(z): return np.exp(-abs(z)) / (1.0 + np.exp(-abs(z))) ** 2
-
 def normal(z): return 0.5 * np.asarray(ERFC(np.asarray(-z * math.sqrt(0.5))), dtype=np.float64)
-
 def bell(z): return np.exp(-np.clip(z, -40, 40) ** 2 / 2) / math.sqrt(2 * math.pi)
-
 def left(z): return np.minimum(z, 0.0)
 
 CURVED = {
@@ -147,8 +123,7 @@ def top(name, p, c, low, high):
         a, b = np.where(inside, a, low), np.where(inside, b, low)
         found = np.maximum(at(f, p, c, a), at(f, p, c, b))
         bent = inside & (a < b) & ((p < 0) if convex else (p > 0))  # there p f is concave: below its tangents
-        if bent.any():
-            found[bent] = below_tangent(f, slope, p[bent], c[bent], a[bent], b[bent])
+        if bent.any(): found[bent] = below_tangent(f, slope, p[bent], c[bent], a[bent], b[bent])
         best = np.where(inside, np.maximum(best, found), best)
     return best
 
@@ -223,12 +198,10 @@ class Layer:
 
     def each(self, function, *arrays):
         """Apply a function of one activation to the neurons that have it."""
-        if len(self.kinds) == 1:
-            return function(self.names[0], *arrays)
+        if len(self.kinds) == 1: return function(self.names[0], *arrays)
         out = [(rows, function(name, *(a[rows] for a in arrays))) for name, rows in self.kinds]
         joined = np.empty_like(np.concatenate([found for _, found in out], axis=-1))
-        for rows, found in out:
-            joined[..., rows] = found
+        for rows, found in out: joined[..., rows] = found
         return joined
 
     def values(self, box):
@@ -240,8 +213,7 @@ def network_digest(layers):
     sha = hashlib.sha256(b"likewise network 1")
     for layer in layers:
         sha.update(repr((layer.floats[0].shape, layer.names)).encode())
-        for numbers in layer.floats:
-            sha.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
+        for numbers in layer.floats: sha.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
     return sha.hexdigest()
 
 class Domain:
@@ -341,8 +313,7 @@ class Question:
         if kind in ("sigmoid", "tanh"):  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
             curved, factor = True, 1.0 if kind == "sigmoid" else 2.0
             layers = [*layers[:-1], Layer(factor * weight, factor * bias, ["identity"])]
-        elif kind != "identity":
-            layers = [*layers, Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
+        elif kind != "identity": layers = [*layers, Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
         matrix, eps, aside = self.matrix, self.eps, 0
         if self.phi is not None and all(set(layer.names) == {"identity"} for layer in self.phi):
             off = np.zeros_like(matrix)  # multiply a linear embedding out; eps gets room for the rounding of that
@@ -352,8 +323,7 @@ class Question:
                 matrix = matrix @ layer.floats[0]
             room = off @ largest(self.left.box - self.right.box[::-1]) * (1 + 1e-9)
             eps = (eps + float(room.sum() if self.p < INF else room.max(initial=0.0))) * (1 + 2.0**-50)
-        elif self.phi is not None:
-            layers, aside = beside(layers, self.phi), self.phi[-1].height
+        elif self.phi is not None: layers, aside = beside(layers, self.phi), self.phi[-1].height
         people = (self.right, self.left) if swapped else (self.left, self.right)
         return Inner(layers, people, (matrix, self.p, eps), aside, (curved, factor))
 
@@ -380,8 +350,7 @@ def rational(chain, person):
 def enclosed(chain, person):
     """Bound what layers make of a person."""
     box = array([person, person])
-    for layer in chain:
-        box = layer.values(layer.affine(box))
+    for layer in chain: box = layer.values(layer.affine(box))
     return box
 
 class Inner:
@@ -422,8 +391,7 @@ class Inner:
         Straight score: a - b >= t. Sigmoid: a >= g(b) = logit(sigmoid(b) + t), which is convex for 0 <= t < 1, because
         g' = s(1-s) / ((s+t)(1-s-t)) grows with s = sigmoid(b); so every tangent is below it, and so is a = b.
         """
-        if not self.curved:
-            return array(np.ones(len(points))), array(np.full(len(points), t))
+        if not self.curved: return array(np.ones(len(points))), array(np.full(len(points), t))
         require(0.0 <= t < 1.0 or not len(points), "a threshold is not between 0 and 1")
         lines = np.zeros((2, len(points)))
         for i, b in enumerate(points.tolist()):
@@ -484,8 +452,7 @@ class Part:
         layer, one, everything = self.inner.layers[0], self.inner.one, slice(None)
         for side in (LEFT, RIGHT):
             allowed = [self.x[side][1, g] > 0.5 for g in one.groups]
-            if not ((self.x[side][0] <= self.x[side][1]).all() and all(some.any() for some in allowed)):
-                return False
+            if not ((self.x[side][0] <= self.x[side][1]).all() and all(some.any() for some in allowed)): return False
             off = error(3 * layer.width, layer.size @ largest(self.x[side]) + abs(layer.bias))
             for end, sign in ((0, -1), (1, 1)):
                 weight = sign * layer.weight
@@ -515,15 +482,13 @@ class Part:
                     box[:, rows] = [[max(box[0, rows])] * len(rows), [min(box[1, rows])] * len(rows)]
             self.z[k] = np.array([l, r, meet(d, minus(l, r))])
             d = self.z[k][DZ]
-            if not (self.z[k][:, 0] <= self.z[k][:, 1]).all():
-                return False
+            if not (self.z[k][:, 0] <= self.z[k][:, 1]).all(): return False
             if k < len(self.inner.layers) - 1:
                 vl, vr = layer.values(l), layer.values(r)
                 slopes = layer.each(quotients, np.minimum(l[0], r[0]), np.maximum(l[1], r[1]))
                 ends = [s * side for s in slopes for side in d]
                 dv = meet([down(np.minimum.reduce(ends)), up(np.maximum.reduce(ends))], minus(vl, vr))
-                if not (dv[0] <= dv[1]).all():
-                    return False
+                if not (dv[0] <= dv[1]).all(): return False
                 self.values.append((vl, vr, dv, slopes))
         self.limit(self.gap())
         return True
@@ -568,8 +533,7 @@ class Part:
                           layer.each(top, v, rest, *box)]
             if passed is not None:
                 total.append(apart(both, turn, self.values[k][3], self.z[k][DZ], self.values[k][2]))
-            elif not inner.aside:
-                total.append(corner(-turn, self.z[k][DZ]))
+            elif not inner.aside: total.append(corner(-turn, self.z[k][DZ]))
             else:  # all outputs but the first are what the metric compares
                 total.append(corner(-turn[:1], self.z[k][DZ, :, :1]))
                 total.append(inner.ball(-turn[1:], argument.mu, self.z[k][DZ, :, 1:], with_groups=False))
@@ -663,14 +627,12 @@ def read_reach(stream, part, trusted):
         gain = np.flatnonzero((part.x[0][1, g] > 0.5) & (part.d[1, g] >= 1)).tolist()
         lose = np.flatnonzero((part.x[1][1, g] > 0.5) & (part.d[0, g] <= -1)).tolist()
         trusted += [f"that {inner.one.names[start]} cannot differ"] if tag == b"g" else []
-        if tag == b"g" or all((i, j) in shown for i in gain for j in lose if i != j):
-            part.d[:, g] = nothing[g]
+        if tag == b"g" or all((i, j) in shown for i in gain for j in lose if i != j): part.d[:, g] = nothing[g]
 
 def whole_steps(inner, column, low, high):
     """Round a difference of two integers inward to whole steps, if floats are sharp enough to tell."""
     first, step, count = inner.one.steps.get(column, (0.0, 1.0, 2**60))
-    if 4 * np.spacing(max(abs(first), abs(first + count * step))) >= 1e-10 * step:
-        return low, high
+    if 4 * np.spacing(max(abs(first), abs(first + count * step))) >= 1e-10 * step: return low, high
     most, least = math.floor(float(high) / step + 1e-9), math.ceil(float(low) / step - 1e-9)
     return (0 * low if least == 0 else max(low, array((least - 1e-9) * step)[()]),
             0 * high if most == 0 else min(high, array((most + 1e-9) * step)[()]))
@@ -682,8 +644,7 @@ def split(stream, tag, part):
         kind, k, j, value = stream.unpack("<BHId")
         require(kind < 3 and k < len(inner.layers) and j < inner.layers[k].height, "a split of no neuron")
         require(math.isfinite(value), "a number is not finite")
-        for side, half in ((1, halves[0]), (0, halves[1])):
-            half.narrow(k, kind, side, array(value)[()], j)
+        for side, half in ((1, halves[0]), (0, halves[1])): half.narrow(k, kind, side, array(value)[()], j)
         return halves
     side, column = stream.unpack("<BI")
     g = next((g for g in inner.one.groups if g.start == column), slice(column, column + 1))
@@ -698,10 +659,8 @@ def split(stream, tag, part):
                 box[0, g] = np.minimum(box[0, g], box[1, g])
             elif math.isnan(value := inner.one.on_grid(column, shown, first)):
                 box[0, column] = box[1, column] + 1  # nobody
-            elif first:
-                box[1, column] = min(box[1, column], array(value)[()])
-            else:
-                box[0, column] = max(box[0, column], array(value)[()])
+            elif first: box[1, column] = min(box[1, column], array(value)[()])
+            else: box[0, column] = max(box[0, column], array(value)[()])
     return [half if half.enter() else None for half in halves]
 
 def read_tree(stream, inner, trusted):
@@ -753,8 +712,7 @@ def arrays_of(content):
             stream = io.BytesIO(stored := archive.read(entry))
             version = np.lib.format.read_magic(stream)
             shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream) if version == (1, 0) else (0, 0, None)
-            if dtype is None or dtype.kind not in "fiuU":
-                raise Unreadable(f"an array holds {dtype}")
+            if dtype is None or dtype.kind not in "fiuU": raise Unreadable(f"an array holds {dtype}")
             found = np.frombuffer(stored, dtype, offset=stream.tell()).reshape(shape, order="F" if by_column else "C")
             arrays[entry.filename.removesuffix(".npy")] = found if dtype.kind == "U" else found.astype("<f8") + 0.0
     return arrays
@@ -840,9 +798,7 @@ def main(argv=None):
     options = parser.parse_args(argv)
     found = check(options.certificate, options.model, options.exact)
     print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
-    for name in ("lower", "upper", "claimed", "trusted", "reasons"):
-        print(f"  {name:8}  {found[name]}")
+    for name in ("lower", "upper", "claimed", "trusted", "reasons"): print(f"  {name:8}  {found[name]}")
     return found["code"]
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__": sys.exit(main())

@@ -6,6 +6,6 @@ from likewise import Certificate, Problem
 from likewise.search import search
 
 
-def certified(problem: Problem, seconds: float = 3.0, gap: float = 1e-3) -> Certificate:
+def certified(problem: Problem, seconds: float = 20.0, gap: float = 1e-3) -> Certificate:
     """Return a certificate of the branch engine, closed or not."""
     return search(problem, engine="branch", solver="highs", seconds=seconds, gap=gap, threads=1)

@@ -20,7 +20,7 @@ from wide_oracle import dense_search as wide_search
 import likewise as lw
 import likewise_checker as checker
 
-TREES = [(make, 28), (make, 33), (make_wide, 13), (make_wide, 10)]
+TREES = [(make, 28), (make, 23), (make_wide, 13), (make_wide, 10)]
 
 
 @functools.cache
