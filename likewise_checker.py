@@ -29,6 +29,7 @@ import numpy as np
 INF, LEFT, RIGHT, DZ = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
 DEEPEST = 10_000  # parts on a path of the tree
+PASSES = 12  # of intervals through the network, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
 LIBRARY = 2.0**-48
 EXACT = [False]  # whether this run computes with rationals
@@ -463,7 +464,15 @@ class Part:
         return True
 
     def settle(self):
-        """Carry all intervals through the network; False if some neuron is left without a value: no pair is here.
+        """Carry intervals through the network until they hardly shrink; False if some neuron has no value left."""
+        for _ in range(PASSES):
+            before = [z.copy() for z in self.z]
+            if not self.carry(): return False
+            if all((abs(a - b) <= 1e-9 * (1 + abs(b))).all() for a, b in zip(self.z, before)): break
+        return True
+
+    def carry(self):
+        """Carry all intervals through the network once; False if some neuron is left without a value: no pair is here.
 
         z_left - z_right = dz in each neuron; f(z_left) - f(z_right) = s dz with s a difference quotient of f.
         """

@@ -17,6 +17,8 @@ from likewise.errors import SoundnessError
 from likewise.network import Layer, Network
 from likewise.rounding import down, up
 
+HAIR = 1e-10  # by how much two boxes must miss each other before a part is called empty, relative
+
 Zs = Sequence[tuple[Box, Box, Box]]  # per layer: z of the left, z of the right, dz
 
 
@@ -35,9 +37,10 @@ def propagated(network: Network, parts: Sequence[Zs]) -> tuple[list[LayerBounds]
     alive = np.ones(len(parts), dtype=bool)
 
     def meet(one: Box, other: Box) -> Box:
-        # A part for which the intersection is empty is marked, and goes on with any box.
+        # A part for which the intersection is empty is marked, and goes on with any box. By a hair is not enough:
+        # whoever checks it rounds in his own way, and a linear program will say so too.
         low, high = np.maximum(one.lower, other.lower), np.minimum(one.upper, other.upper)
-        np.logical_and(alive, (low <= high).all(axis=-1), out=alive)
+        np.logical_and(alive, (low <= high + HAIR * (1.0 + np.abs(high))).all(axis=-1), out=alive)
         return Box(np.minimum(low, high), high)
 
     done: list[LayerBounds] = []

@@ -38,6 +38,7 @@ class Log:
         weakref.finalize(self, self._file.close)
         self._size = 0
         self._ends, self._last = array("q"), array("q")  # per node: the blob that ends it, the last of its lemmas
+        self._leaves = array("q")  # per node: its last leaf, kept when it is split
         self._children: tuple[array[int], array[int]] = (array("q"), array("q"))
         self._places, self._lengths = array("q"), array("q")  # per blob
         self._before = array("q")  # per blob: the lemma of the same node before it
@@ -66,6 +67,7 @@ class Log:
     def leaf(self, node: int, argument: Argument, slack: float) -> None:
         """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts."""
         self._end(node, LEAF + argument_bytes(argument) if math.isfinite(slack) else OPEN)
+        self._leaves[node] = self._ends[node]
 
     def empty(self, node: int) -> None:
         """Say that the boxes of some neuron have nothing in common, which a reader sees by itself."""
@@ -92,9 +94,9 @@ class Log:
         return Payload(content.open, sha.hexdigest(), size, nodes, leaves, trusted)
 
     def _written(self) -> Iterator[bytes]:
-        todo = [0]
+        todo = [(0, NOTHING)]  # a node, and the leaf that a node above it had before it was split
         while todo:
-            node = todo.pop()
+            node, known = todo.pop()
             lemmas = []
             blob = self._last[node]
             while blob != NOTHING:
@@ -102,17 +104,19 @@ class Log:
                 blob = self._before[blob]
             for blob in reversed(lemmas):
                 yield self._blob(blob)
-            end = self._ends[node]
+            known = known if self._leaves[node] == NOTHING else self._leaves[node]
+            # What holds of a part holds of its halves: a node that nobody came to bound is shown by the one above.
+            end = known if self._ends[node] == NOTHING else self._ends[node]
             yield OPEN if end == NOTHING else self._blob(end)
             if self._children[0][node] != NOTHING:
-                todo += [self._children[1][node], self._children[0][node]]
+                todo += [(self._children[1][node], known), (self._children[0][node], known)]
 
     def _blob(self, blob: int) -> bytes:
         self._file.seek(self._places[blob])
         return self._file.read(self._lengths[blob])
 
     def _grow(self, node: int) -> None:
-        for column in (self._ends, self._last, *self._children):
+        for column in (self._ends, self._last, self._leaves, *self._children):
             if len(column) <= node:
                 column.extend([NOTHING] * (node + 1 - len(column)))
 

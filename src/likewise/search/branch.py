@@ -135,9 +135,6 @@ class Branch:
             if len(jobs) >= AT_ONCE or not todo:
                 self.keep(jobs)
                 jobs = []
-        for half in (*todo, *(half for half, _ in jobs)):
-            if half is not None and self.root.argued is not None:  # what holds of the whole holds of its parts
-                self.root.log.leaf(half.node, *self.root.argued)
         return not todo and not jobs
 
     def divided(self, half: Half, split: Split) -> list[Half | None]:
@@ -182,13 +179,18 @@ class Branch:
         bounded, argue = result
         if argue is None:
             self.root.log.empty(bounded.node)
-        elif bounded.upper < self.written.get(bounded.node, math.inf) or not bounded.is_open:
+        elif not bounded.is_open or self._shows(bounded) < self.written.get(bounded.node, math.inf):
             self.root.log.leaf(bounded.node, argue(), bounded.slack)
         if bounded.is_open:
             self.written[bounded.node] = bounded.upper
             self.tree.push(bounded)
         else:
             self.written.pop(bounded.node, None)
+
+    def _shows(self, bounded: Bounded) -> float:
+        """Return the bound that a part's own linear program shows; inf where what is known of its parent is better."""
+        own = self.score.upper_from_slack(bounded.relaxed.question.t, bounded.slack)
+        return own if own <= bounded.upper else math.inf
 
     def children(self, node: int, split: Split) -> tuple[int, int]:
         """Write a split to the proof, and return the numbers of its halves."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
-from likewise.bounds.argument import Argument
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
@@ -58,8 +57,7 @@ class Root:
     run: Run
     bounds: TwinBounds
     log: Log
-    proven: float = math.inf  # of the whole, by the argument below
-    argued: tuple[Argument, float] | None = None
+    proven: float = math.inf  # of the whole, by a leaf of the log
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
 
@@ -79,10 +77,14 @@ class Root:
         """How much each neuron moves the logit, roughly."""
         return influence(self.problem.network)
 
-    def prove(self) -> None:
-        """Claim what the output layer's bounds alone prove; they are likewise's own, outward rounded."""
+    def prove(self, t: float = 0.0) -> None:
+        """Claim what the output layer's bounds alone prove; they are likewise's own, outward rounded.
+
+        Bounds under a question's cut hold for pairs with a gap of at least its threshold `t`: no less can be claimed.
+        """
         last = self.bounds.layers[-1]
-        self.run.prove(self.score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0])))
+        upper = self.score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0]))
+        self.run.prove(max(upper, self.score.factor * t))
 
     def forward(self, share: float) -> None:
         """Tighten layer by layer with linear programs over the layers before, for a share of the time."""
@@ -125,7 +127,7 @@ class Root:
             if zs is None:
                 raise SoundnessError("no pair is left where the best one is")
             self.bounds = completed(self.problem.network, self.bounds.reach, zs)
-            self.prove()
+            self.prove(relaxed.question.t)
         return relaxed
 
     def question(self) -> Question:
@@ -145,8 +147,7 @@ class Root:
             upper = self.score.upper_from_slack(relaxed.question.t, slack)
             if upper < self.proven:
                 self.proven = upper
-                self.argued = (relaxed.argument(self.bounds, session.proof.multipliers), slack)
-                self.log.leaf(0, *self.argued)
+                self.log.leaf(0, relaxed.argument(self.bounds, session.proof.multipliers), slack)
             self.run.prove(upper)
             if self.run.done or not self.draw(relaxed, point, slack):
                 break
