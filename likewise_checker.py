@@ -679,15 +679,18 @@ def read_tree(stream, inner, trusted):
     todo = [root if root.enter() else None]
     while todo:
         part = todo.pop()
-        alive, stale = part is not None and part.settle(), None
+        alive, fresh = part is not None and part.settle(), []
         while (tag := stream.take(1)) == b"T":
             (k, j, kind, sign, _), argument = stream.unpack("<HIBbd"), Argument(stream, inner)
             require(k < len(inner.layers) and j < inner.layers[k].height and kind < 3 and sign in (-1, 1), "odd lemma")
-            alive = alive and (stale in (None, k) or part.settle())  # lemmas of one layer stand side by side
+            # Lemmas of one layer, threshold and round stand side by side; before others, all intervals are carried on.
+            if fresh and (fresh[0][:2] != (k, argument.t) or (k, argument.t, j, kind, sign) in fresh):
+                alive, fresh = alive and part.settle(), []
+            fresh.append((k, argument.t, j, kind, sign))
             if alive:
                 part.narrow(k, kind, int(sign > 0), sign * part.bound(argument, (k, j, kind, sign)), j)
-                part.since, stale = max(part.since, argument.t if len(argument.points) else -INF), k
-        alive = alive and (stale is None or part.settle())
+                part.since = max(part.since, argument.t if len(argument.points) else -INF)
+        alive = alive and (not fresh or part.settle())
         if part is not None and not alive:  # no pair is within the boxes
             part.limit(-INF)
             worst = max(worst, part.cap)

@@ -248,3 +248,11 @@ def test_single_precision_is_within_its_margin():
         margin = single_margin(problem)
         assert 2 * off <= margin
         assert math.isfinite(margin)
+
+
+@pytest.mark.parametrize("seed", [35, 49])
+def test_a_certificate_that_time_left_open_checks(seed, tmp_path):
+    written = certified(make(seed).problem, 1.0, 1e-6)  # curved: neither is closed in a second
+    found = lw.check(written.save(tmp_path / "open.cert"))
+    assert found.ok, found.reasons
+    assert found.upper <= written.upper * (1 + 1e-9)
