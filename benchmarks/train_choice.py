@@ -2,10 +2,10 @@
 
     python benchmarks/train_choice.py [STAGE ...] [--results FOLDER] [-o FILE.md]
 
-Stages: fit (l2, validation part and batch, where next to nothing may differ), front (decision and sharpness, where
-something may), linear (ridge of the linear baseline). Each candidate is trained on four fifths of the training people
-and measured on the last fifth, for one or more of the five folds. One result file per finished candidate and data set,
-so a run that was stopped goes on.
+Stages: fit (l2, validation part and batch, where next to nothing may differ), decision (its share there), front
+(decision and sharpness where something may differ), linear (ridge of the linear baseline). Each candidate is trained
+on four fifths of the training people and measured on the last fifth, for one or more of the five folds. One result file
+per finished candidate and data set, so a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -92,13 +92,23 @@ def fronts() -> Iterator[Candidate]:
             yield Candidate("front", data, 0.11, ((16, 16),), folds, {"decision": decision, "sharpness": sharpness})
 
 
+def decisions() -> Iterator[Candidate]:
+    for l2 in (20.0, 30.0):
+        for decision in (0.0, 0.5, 0.8):
+            options = {"l2": l2, "validation": 0.0, "batch": 96, "decision": decision}
+            yield Candidate("decision", "german", 0.002, SHAPES, (0, 1, 2, 3, 4), options)
+    for data in ("adult", "credit"):
+        for decision in (0.0, 0.5, 0.8):
+            yield Candidate("decision", data, 0.002, ((16, 16),), (0,), {"l2": 30.0, "decision": decision})
+
+
 def linears() -> Iterator[Candidate]:
     for data in ("german", "credit", "adult"):
         for ridge in (1.0, 3.0, 10.0, 30.0, 100.0):
             yield Candidate("linear", data, 0.0, ((),), (0, 1, 2, 3, 4), {"ridge": ridge})
 
 
-STAGES = {"fit": fitting, "front": fronts, "linear": linears}
+STAGES = {"fit": fitting, "decision": decisions, "front": fronts, "linear": linears}
 
 
 @cache
@@ -121,7 +131,7 @@ def one(candidate: Candidate, shape: tuple[int, ...], fold: int) -> dict[str, fl
     """Train without a fold and return what the network is worth on it."""
     if candidate.stage == "linear":
         return baseline(candidate, fold)
-    given = {"hidden": shape, "eps": EPS, "delta": candidate.delta, "seed": fold, "rounds": 1}
+    given = {"hidden": shape, "eps": EPS, "delta": candidate.delta, "seed": fold, "rounds": 1, "decision": 0.0}
     settings = settings_of("certified", {**given, **candidate.options})
     context = replace(part(candidate.data, fold), settings=settings)
     method = certified(context, limit_of(candidate.delta, context.is_classes, context.unit) * SAFE)

@@ -178,12 +178,12 @@ def test_eps_0_costs_nothing() -> None:
 
 
 def test_validation_part_is_stratified_or_left_out() -> None:
-    data = examples(1000)
+    data = examples(3000)
     fit, held = data.split(0.2, np.random.default_rng(0))
-    assert len(held) == pytest.approx(100, abs=1)
+    assert len(held) == pytest.approx(300, abs=1)
     assert not set(fit) & set(held)
     assert abs(data.y_train[held].mean() - data.y_train[fit].mean()) < 0.02
-    assert len(examples(40).split(0.2, np.random.default_rng(0))[1]) == 0
+    assert len(examples(1000).split(0.2, np.random.default_rng(0))[1]) == 0
 
 
 def test_patience_ends_early() -> None:

@@ -15,7 +15,7 @@ from likewise.rounding import Array
 from likewise.train.calibrate import class_weights
 from likewise.train.examples import Examples
 
-RIDGE = 1.0  # half the squared weights are added to the sum of the losses, as scikit-learn does by default
+RIDGE = 10.0  # half of this times the squared weights is added to the sum of the losses (benchmarks/train_choice.py)
 NEWTON = 50
 
 
