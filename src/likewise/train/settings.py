@@ -19,9 +19,10 @@ class Settings:
     """How a network is trained. Options that a method does not use are refused, not ignored (see `OWN`).
 
     `hidden` are the widths of the relu layers; `eps` says who is similar, `delta` how far apart they may be scored.
-    An epoch passes as many people as there are to train on, in batches of `batch`: a 36th of them if none is given,
-    from 96 to 1,024. `balanced` draws as many people of either class into each batch. `validation` is the share of the
-    training people that early stopping looks at, with `patience` epochs without progress. `l2` is per person: the loss
+    An epoch passes as many people as there are to train on, in batches of `batch`. If none is given, that is a 36th of
+    them, at most 1,024 and at least 96; of fewer than 768 people an eighth, at least 32. `balanced` draws as many
+    people of either class into each batch. `validation` is the share of the training people that early stopping looks
+    at, with `patience` epochs without progress; it is left out if it were small. `l2` is per person: the loss
     has l2 / people * (sum of squared weights).
     """
 
@@ -52,7 +53,7 @@ class Settings:
 
     def batch_of(self, people: int) -> int:
         """Return how many people are in a batch."""
-        return self.batch or min(max(people // 36, 96), 1024)
+        return self.batch or min(max(people // 36, min(people // 8, 96), 32), 1024)
 
     def decision_of(self) -> float:
         """Return that share. If none is given: 0.8 where slopes are scarce but not forbidden, 0.5 below, else 0.
