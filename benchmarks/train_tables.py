@@ -22,10 +22,9 @@ from table import markdown
 
 from likewise import LikewiseError
 from likewise.cli._inputs import schema_of
-from likewise.train.baselines import linear
-from likewise.train.compare import TARGETS
-from likewise.train.measures import group_gaps, measured
-from likewise.train.run import context_of, train
+from likewise.train.compare import TARGETS, Row, baseline_rows
+from likewise.train.measures import group_gaps
+from likewise.train.run import train
 from likewise.train.settings import settings_of
 from likewise.train.table import embedded
 
@@ -127,20 +126,10 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-def baseline(data: str) -> dict[str, float]:
-    """Return the test measures of the linear model of the columns that cannot differ; its delta is 0."""
+def baselines(data: str) -> list[Row]:
+    """Return the rows of the trivial baselines of a data set."""
     examples = embedded(data, schema_of(data, None))
-    free = set(context_of(examples, settings_of("ftu", {"eps": EPS})).bound.free.tolist())
-    shared = [column for column in range(examples.domain.width) if column not in free]
-    if not shared:
-        return {}
-    return measured(linear(examples, _array(shared), True), examples.X_test, examples.y_test, examples.is_classes)
-
-
-def _array(columns: list[int]) -> Any:
-    import numpy as np
-
-    return np.array(columns)
+    return list(baseline_rows(examples, settings_of("certified", {"eps": EPS})))
 
 
 def finished(names: list[str], seeds: int, results: Path) -> dict[str, list[dict[str, Any]]]:
@@ -164,8 +153,8 @@ def spread(values: list[float], digits: int) -> str:
     return f"{statistics.fmean(values):.{digits}f} ± {deviation:.{digits}f}"
 
 
-def seeds_table(results: list[dict[str, Any]]) -> str:
-    """Return a row per data set and shape, over the seeds."""
+def seeds_table(results: list[dict[str, Any]], base: dict[str, list[Row]]) -> str:
+    """Return a row per data set and shape, over the seeds, and one per baseline."""
     groups: dict[tuple[str, tuple[int, ...]], list[dict[str, Any]]] = {}
     for result in results:
         groups.setdefault((result["data"], tuple(result["hidden"])), []).append(result)
@@ -178,13 +167,17 @@ def seeds_table(results: list[dict[str, Any]]) -> str:
         reached = "yes" if all(cell["reached"] for cell in cells) else "NO"
         longest = max(cell["seconds"] for cell in cells)
         rows.append([data, str(list(hidden)), str(len(cells)), good, worst, reached, f"{longest:.1f}"])
+    for data in sorted({data for data, _ in groups}):
+        for row in base[data]:
+            good = f"{abs(row.goodness):.4f}"
+            rows.append([data, row.name, "", good, f"{row.calibrated[1]:.6f}", "", f"{row.seconds:.1f}"])
     return markdown(head, rows)
 
 
-def cells_table(results: list[dict[str, Any]]) -> str:
-    """Return a row per cell."""
+def cells_table(results: list[dict[str, Any]], base: dict[str, list[Row]]) -> str:
+    """Return a row per cell, and one per baseline."""
     head = ["data", "method", "hidden", "target", "accuracy", "balanced accuracy", "delta", "EOD", "seconds"]
-    rows = []
+    rows = [_baseline_cells(data, row) for data in sorted({cell["data"] for cell in results}) for row in base[data]]
     for cell in results:
         eod = ", ".join(f"{name} {gaps['equalised_odds']:.3f}" for name, gaps in cell["groups"].items())
         target = cell["options"].get("delta")
@@ -205,6 +198,13 @@ def cells_table(results: list[dict[str, Any]]) -> str:
     return markdown(head, rows)
 
 
+def _baseline_cells(data: str, row: Row) -> list[str]:
+    eod = ", ".join(f"{name} {gaps['equalised_odds']:.3f}" for name, gaps in row.groups.items())
+    lower, upper = row.calibrated
+    good = [f"{row.test[name]:.4f}" for name in ("accuracy", "balanced_accuracy")]
+    return [data, row.name, "", "", *good, f"[{lower:.5f}, {upper:.5f}]", eod, f"{row.seconds:.1f}"]
+
+
 def report(found: dict[str, list[dict[str, Any]]], command: str) -> str:
     """Return the tables as Markdown."""
     results = [one for cells in found.values() for one in cells]
@@ -217,14 +217,12 @@ def report(found: dict[str, list[dict[str, Any]]], command: str) -> str:
         "",
         f"Commit {commits}; {cpu}, one core, shared; eps = {EPS}, true ball.",
     ]
-    lines += ["Deltas are those of the calibrated networks.", "", "## Linear model of what cannot differ (delta 0)", ""]
-    plain = {data: baseline(data) for data in CLASSES}
-    rows = [[d, f"{m['accuracy']:.4f}", f"{m['balanced_accuracy']:.4f}"] for d, m in plain.items()]
-    lines.append(markdown(["data", "accuracy", "balanced accuracy"], rows))
+    lines.append("Deltas are those of the calibrated networks, also of the baseline whose logits are divided.")
+    base = {data: baselines(data) for data in sorted({one["data"] for one in results})}
     for name, cells in found.items():
         if cells:
-            table = seeds_table(cells) if name in ("small", "crime") else cells_table(cells)
-            lines += ["", f"## {name}", "", table]
+            table = seeds_table if name in ("small", "crime") else cells_table
+            lines += ["", f"## {name}", "", table(cells, base)]
     return "\n".join(lines) + "\n"
 
 

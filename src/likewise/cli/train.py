@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--unbalanced", action="store_true", help="do not draw as many people of either class into each batch")
     add("--no-calibrate", action="store_true", help="leave the scores as trained, without Platt scaling")
     add("--epochs", type=int, metavar="N", help="how often the people are passed")
-    add("--batch", type=int, metavar="N", help="people in a batch (a 36th of them, from 32 to 1024)")
+    add("--batch", type=int, metavar="N", help="people in a batch (a 36th of them, mostly from 96 to 1024)")
     add("--rate", type=float, metavar="R", help="learning rate (0.01)")
     add("--l2", type=float, metavar="L", help="weight decay per person")
     add("--patience", type=int, metavar="N", help="epochs without progress on the validation people before stopping")

@@ -15,31 +15,31 @@ from likewise.rounding import Array
 from likewise.train.calibrate import class_weights
 from likewise.train.examples import Examples
 
-RIDGE = 1.0  # half the squared weights are added to the sum of the losses, as scikit-learn does by default
+RIDGE = 10.0  # half of this times the squared weights is added to the sum of the losses (benchmarks/train_choice.py)
 NEWTON = 50
 
 
-def linear(examples: Examples, columns: np.ndarray, balanced: bool) -> Network:
+def linear(examples: Examples, columns: np.ndarray, balanced: bool, ridge: float = RIDGE) -> Network:
     """Return the logistic (or least-squares) regression on some columns, as a network of one layer."""
     X = examples.X_train[:, columns]
     weights = class_weights(examples.y_train) if balanced and examples.is_classes else np.ones(len(X))
-    found = _regression(X, examples.y_train, weights, examples.is_classes)
+    found = _regression(X, examples.y_train, weights, examples.is_classes, ridge)
     row = np.zeros((1, examples.domain.width))
     row[0, columns] = found[:-1]
     return Network([Layer(row, found[-1:], "sigmoid" if examples.is_classes else "identity")])
 
 
-def _regression(X: Array, y: Array, weights: Array, is_classes: bool) -> Array:
+def _regression(X: Array, y: Array, weights: Array, is_classes: bool, ridge: float) -> Array:
     """Return coefficients and intercept by Newton's method (one step of which is least squares)."""
     wide = np.column_stack([X, np.ones(len(X))])
-    ridge = np.diag(np.r_[np.full(X.shape[1], RIDGE), 1e-9])
+    pull = np.diag(np.r_[np.full(X.shape[1], ridge), 1e-9])
     at = np.zeros(wide.shape[1])
     for _ in range(NEWTON):
         z = wide @ at
         p = expit(z) if is_classes else z
         curve = weights * (p * (1 - p) if is_classes else 1.0)
-        slope = wide.T @ (weights * (p - y)) + ridge @ at
-        step = np.linalg.solve((wide * curve[:, None]).T @ wide + ridge, slope)
+        slope = wide.T @ (weights * (p - y)) + pull @ at
+        step = np.linalg.solve((wide * curve[:, None]).T @ wide + pull, slope)
         at = at - step
         if np.abs(step).max() < 1e-10:
             break

@@ -50,7 +50,7 @@ def certified(context: Context, limit: float | None) -> Method:
 def _losses(context: Context) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the log loss mixed with a smooth count of wrong decisions, or the squared error."""
     plain = plain_losses(context)
-    share = context.settings.decision_of(len(context.examples.y_train))
+    share = context.settings.decision_of()
     sharpness = context.settings.sharpness
     if not context.is_classes or not share:
         return plain

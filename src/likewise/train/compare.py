@@ -54,7 +54,7 @@ class Row:
 def compare(examples: Examples, settings: Settings, say: Say) -> list[Row]:
     """Return a row for each baseline and each method, all with the hidden layers, seed and eps of the settings."""
     rows = []
-    for row in (*_baselines(examples, settings), *_methods(examples, settings)):
+    for row in (*baseline_rows(examples, settings), *_methods(examples, settings)):
         say(f"{row.name}: {row.test}, delta in [{row.calibrated[0]:.5f}, {row.calibrated[1]:.5f}]")
         rows.append(row)
     return rows
@@ -76,7 +76,8 @@ def beats(row: Row, base: Sequence[Row]) -> bool:
     return not any(one.goodness >= row.goodness and one.calibrated[0] <= row.calibrated[1] for one in base)
 
 
-def _baselines(examples: Examples, settings: Settings) -> Iterator[Row]:
+def baseline_rows(examples: Examples, settings: Settings) -> Iterator[Row]:
+    """Yield the rows of the trivial baselines (train/baselines.py)."""
     context = context_of(examples, settings)
     certify = certifier(examples, settings, None)
     free = context.bound.free.numpy()

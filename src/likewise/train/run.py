@@ -58,7 +58,7 @@ def train(
         raise InputError("a delta needs a certificate: give certify more than 0 seconds")
     with one_thread():
         context = context_of(examples, settings)
-        layers = _begin(context, begin)
+        layers = begin_layers(context, begin)
         keeper = Keeper(None if keep is None else Path(keep), checkpoint.question(examples, settings, begin))
         resumed = _resumed(keeper, resume)
         certify = certifier(examples, settings, threads)
@@ -109,7 +109,7 @@ def certifier(examples: Examples, settings: Settings, threads: int | None) -> Ce
     return certify
 
 
-def _begin(context: Context, network: Network | None) -> Layers:
+def begin_layers(context: Context, network: Network | None) -> Layers:
     """Return the layers to start from, as the method trains them."""
     examples, settings = context.examples, context.settings
     if network is None:

@@ -11,8 +11,7 @@ from likewise.errors import InputError
 
 METHODS = ("certified", "milp", "sensr", "ftu")
 SOLVERS = ("exact", "milp", "gradient")
-MANY = 5000  # people, and the least delta, from which decisions are part of the loss by default
-SCARCE = 0.02
+SCARCE = 0.02  # the delta from which most of the loss is about decisions by default; below it, half
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,10 @@ class Settings:
     """How a network is trained. Options that a method does not use are refused, not ignored (see `OWN`).
 
     `hidden` are the widths of the relu layers; `eps` says who is similar, `delta` how far apart they may be scored.
-    An epoch passes as many people as there are to train on, in batches of `batch`: a 36th of them if none is given,
-    from 32 to 1,024. `balanced` draws as many people of either class into each batch. `validation` is the share of the
-    training people that early stopping looks at, with `patience` epochs without progress. `l2` is per person: the loss
+    An epoch passes as many people as there are to train on, in batches of `batch`. If none is given, that is a 36th of
+    them, at most 1,024 and at least 96; of fewer than 768 people an eighth, at least 32. `balanced` draws as many
+    people of either class into each batch. `validation` is the share of the training people that early stopping looks
+    at, with `patience` epochs without progress; it is left out if it were small. `l2` is per person: the loss
     has l2 / people * (sum of squared weights).
     """
 
@@ -53,16 +53,18 @@ class Settings:
 
     def batch_of(self, people: int) -> int:
         """Return how many people are in a batch."""
-        return self.batch or min(max(people // 36, 32), 1024)
+        return self.batch or min(max(people // 36, min(people // 8, 96), 32), 1024)
 
-    def decision_of(self, people: int) -> float:
-        """Return that share. If none is given it is 0.8 where slopes are scarce but not forbidden, else 0.
+    def decision_of(self) -> float:
+        """Return that share. If none is given: 0.8 where slopes are scarce but not forbidden, 0.5 below, else 0.
 
-        Below SCARCE next to nothing may depend on what can differ, and the decisions of few people are mostly noise.
+        Below SCARCE next to nothing may depend on what can differ, and there is little to steer.
         """
         if self.decision is not None:
             return self.decision
-        return 0.8 if people >= MANY and self.delta is not None and self.delta >= SCARCE else 0.0
+        if self.delta is None:
+            return 0.0
+        return 0.8 if self.delta >= SCARCE else 0.5
 
     def __repr__(self) -> str:
         hidden = ",".join(map(str, self.hidden)) or "none"
