@@ -1,6 +1,6 @@
 # make demo    certify an embedded network, write report.html      make test       all that CI runs
 # make lint    ruff, mypy, import rules                            make bench      the fixed networks, resumable
-# make clean   remove .venv and caches                             make soundness  500 random problems, resumable
+# make clean   remove .venv and caches                             make soundness  2,500 random problems, resumable
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -31,6 +31,8 @@ bench: $(VENV)/.all
 
 soundness: $(VENV)/.all
 	$(BIN)/python benchmarks/soundness.py
+	$(BIN)/python benchmarks/soundness.py --suite wide --count 500
+	$(BIN)/python benchmarks/large_pairs.py
 
 # Each stamp says what was installed from which pins; the code itself is linked, not copied.
 $(BIN)/python:

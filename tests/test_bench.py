@@ -35,7 +35,7 @@ def test_resume_and_table(tiny, tmp_path, capsys, monkeypatch):
     assert bench.main(words) == 0
     files = sorted(tmp_path.iterdir())
     assert len(files) == len(tiny)
-    assert "[1/2] paper/adult_8|linf|0.05 milp: [" in capsys.readouterr().err
+    assert "[1/2] paper/adult_8|linf|0.05 auto: [" in capsys.readouterr().err
     for file in files:
         result = json.loads(file.read_text())
         assert {
@@ -153,10 +153,10 @@ def test_known_shows_contradictions():
 def test_soundness_resumes_and_covers(tmp_path, capsys, monkeypatch):
     words = ["--count", "3", "--seed0", "40", "--seconds", "3", "--results", str(tmp_path)]
     assert soundness.main(words) == 0
-    assert "3 problems, 6 runs: 0 refuted" in capsys.readouterr().out
+    assert "3 problems, 9 runs: 0 refuted" in capsys.readouterr().out
     monkeypatch.setattr(soundness, "run_case", lambda *_: pytest.fail("a finished problem was run again"))
     assert soundness.main(words) == 0
-    assert "3 problems, 6 runs: 0 refuted" in capsys.readouterr().out
+    assert "3 problems, 9 runs: 0 refuted" in capsys.readouterr().out
 
 
 def test_soundness_reports_a_refuted_claim():
