@@ -71,7 +71,7 @@ def plain(index: int, folder: Path) -> Opened:
     return Opened.of(honest(index, folder))
 
 
-@settings(max_examples=110, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(sorted(MUTATIONS)), st.integers(0, len(TREES) - 1), st.integers(0, 10**6))
 def test_no_wrong_claim_is_accepted(folder, name, index, seed):
     assert verdict(name, index, seed, folder)[1] == ""

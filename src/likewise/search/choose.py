@@ -19,8 +19,8 @@ from likewise.search.tree import Bounded, Split
 
 INSIDE = 0.1  # a split keeps at least this share of an interval on either side
 WHOLE = 1e-7  # how far a share of a category may be from 0 or 1
-OFF = 1e-9  # how far a neuron's value may be from its curve, in logits
-NARROW = 1e-9  # an interval that is not worth splitting
+OFF = 1e-13  # how far a neuron's value may be from its curve, in logits
+NARROW = 1e-12  # an interval that is not worth splitting
 NEURONS, COLUMNS = 8, 4  # how many candidates there are of each
 RELIABLE, RECENT = 3, 20  # how often a split was tried before it is taken at its word, and what is remembered
 
