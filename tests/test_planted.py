@@ -137,10 +137,9 @@ def test_planted_fault_is_noticed(name, engine, blind):
 
 
 @pytest.mark.parametrize("seed", sorted({seed for fault in FAULTS.values() for seed in fault.seeds}))
-@pytest.mark.parametrize("engine", ["milp", "branch"])
 @pytest.mark.usefixtures("blind")
-def test_nothing_is_noticed_where_nothing_is_planted(seed, engine):
-    assert not refuted(seed, engine)
+def test_nothing_is_noticed_where_nothing_is_planted(seed):
+    assert not refuted(seed, "milp" if seed % 2 else "branch")
 
 
 @pytest.mark.parametrize("seed", DELICATE)
