@@ -83,6 +83,13 @@ def write_text(path: Path, content: str) -> None:
         raise
 
 
+def publish(text: str, out: Path | None) -> None:
+    """Print a table, and write it to a file if one is wanted."""
+    if out is not None:
+        write_text(out, text)
+    print(text)
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return a finished result, or None if there is none."""
     if not path.is_file():

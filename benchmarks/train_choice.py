@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from store import ROOT, commit, read_json, today, write_json, write_text
+from store import ROOT, commit, publish, read_json, today, write_json
 from table import markdown
 
 from likewise.cli._inputs import schema_of
@@ -205,9 +205,7 @@ def main() -> int:
                 done.append((candidate, result))
         lines += [f"## {name}", "", table(done), ""]
     text = "\n".join(lines)
-    if options.out:
-        write_text(options.out, text)
-    print(text)
+    publish(text, options.out)
     return 0
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from store import ROOT, commit, machine, read_json, today, write_json, write_text
+from store import ROOT, commit, machine, publish, read_json, today, write_json
 from table import markdown
 
 import likewise as lw
@@ -109,9 +109,7 @@ def main() -> int:
     where = f"commit `{rows[0]['commit']}`, {rows[0]['machine']['cpu']}, one core, {rows[0]['date'][:10]}"
     command = f"python benchmarks/train_inner.py --people {options.people} --batch {options.batch}"
     text = f"# The inner problem of Algorithm 1\n\n`{command}`\n\n{where}, eps = {EPS}, true ball.\n\n{table}\n"
-    if options.out:
-        write_text(options.out, text)
-    print(text)
+    publish(text, options.out)
     return 0
 
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from store import ROOT, write_text
+from store import ROOT, publish
 from table import markdown
 from train_tables import finished, spread
 
@@ -91,9 +91,7 @@ def main() -> int:
     parts = ["# Training, published and ours", CAVEATS, "## Seconds", times_table(results, published)]
     parts += ["## Accuracy and delta", means_table(found["small"], published)]
     text = "\n\n".join(parts) + "\n"
-    if options.out:
-        write_text(options.out, text)
-    print(text)
+    publish(text, options.out)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,17 @@ def test_broken_trees_are_refused(half_done: tuple[Certificate, Path]) -> None:
         except InputError:
             refused += 1
     assert refused > 40  # a cut file always ends too early, unless a changed byte ended the tree before
+
+
+def test_a_damaged_proof_is_refused_by_name(half_done: tuple[Certificate, Path], tmp_path: Path) -> None:
+    cert, path = half_done
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = next(one for one in archive.infolist() if one.filename.startswith("proof/"))
+    middle = entry.header_offset + 30 + len(entry.filename) + entry.compress_size // 2
+    for at in range(middle, middle + 50):
+        content[at] ^= 0x5A
+    broken = tmp_path / "damaged.cert"
+    broken.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="proof"):
+        ask(cert.problem, seconds=20.0, resume=read(broken))

@@ -6,6 +6,7 @@ Arrays have a row for each part. Python's cost is per call and not per number, s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 from likewise.bounds.interval import Box, affine
 from likewise.bounds.reach import Reach
 from likewise.bounds.twin import LayerBounds, TwinBounds, settle
-from likewise.errors import SoundnessError
 from likewise.network import Layer, Network
 from likewise.rounding import down, up
 
@@ -59,23 +59,27 @@ def propagated(network: Network, parts: Sequence[Zs]) -> tuple[list[LayerBounds]
     return done, alive
 
 
-def completed(network: Network, reach: Reach, zs: Zs) -> TwinBounds:
-    """Complete the bounds of one part that is known to hold a pair; a contradiction would be a defect."""
+def completed(network: Network, reach: Reach, zs: Zs) -> TwinBounds | None:
+    """Complete the bounds of one part; None if it is empty."""
     layers, alive = propagated(network, [zs])
-    if not alive[0]:
-        raise SoundnessError("two proven bounds of the same value contradict each other")
-    return TwinBounds(reach, tuple(layer[0] for layer in layers))
+    return TwinBounds(reach, tuple(layer[0] for layer in layers)) if alive[0] else None
 
 
 def _alike(layer: Layer, z: Box) -> Box:
     """Let neurons with the same weights and bias share their bounds: what enters them is the same number."""
-    rows = np.column_stack([layer.weight, layer.bias])
-    _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    if len(first) == len(rows):
+    twins = _twins(layer)
+    if not twins:
         return z
     low, high = z.lower.copy(), z.upper.copy()
-    for k in range(len(first)):
-        same = np.flatnonzero(group == k)
+    for same in twins:
         low[..., same] = low[..., same].max(axis=-1, keepdims=True)
         high[..., same] = np.maximum(high[..., same].min(axis=-1, keepdims=True), low[..., same])
     return Box(low, high)
+
+
+@lru_cache(maxsize=64)
+def _twins(layer: Layer) -> list[NDArray[np.int64]]:
+    """Return the neurons of each set of two or more with the same weights and bias."""
+    rows = np.column_stack([layer.weight, layer.bias])
+    group = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+    return [np.flatnonzero(group == k) for k in np.flatnonzero(np.bincount(group) > 1)]

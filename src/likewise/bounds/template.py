@@ -8,7 +8,7 @@ arithmetic: weights enter as they are, and every line of `hull_lines` and `diffe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -22,7 +22,7 @@ from likewise.bounds.rows import Index, Rows
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.solvers import Dual, LinearModel, narrowed, narrowed_rows
+from likewise.solvers import LinearModel
 
 Lines = tuple[Array, Array, Array]  # slopes, lower and upper sides of the rows v - slope z and dv - slope dz
 
@@ -249,28 +249,6 @@ class Template:
         elif len(self._tied):
             turn[1:] -= y[self._tied]
         return -y[self._affine[index][0]], -y[self._affine[index][1]], both, turn
-
-    def shrunk(self, bounds: TwinBounds, model: LinearModel, proof: Dual) -> TwinBounds:
-        """Return the bounds of z and dz of those pairs of the model whose objective is not below 0.
-
-        Only these two are narrowed (see `solvers.narrowed`); the values that follow from them are left for the next
-        propagation. A box that would be empty is left as it was: the caller's bound of 0 or more says otherwise.
-        """
-        lower, upper = narrowed(model, proof, 0.0)
-        layers = []
-        for index, b in enumerate(bounds.layers):
-            left, right = (
-                _if_any(known, lower[side.z[index]], upper[side.z[index]])
-                for known, side in ((b.left, self.left), (b.right, self.right))
-            )
-            dz = _if_any(b.dz, *narrowed_rows(model, proof, 0.0, self._dz[index]))
-            layers.append(replace(b, left=left, right=right, dz=dz))
-        return replace(bounds, layers=tuple(layers))
-
-
-def _if_any(known: Box, lower: Array, upper: Array) -> Box:
-    ok = lower <= upper
-    return Box(np.where(ok, lower, known.lower), np.where(ok, upper, known.upper))
 
 
 def _lines(groups: list[tuple[Activation, np.ndarray]], b: LayerBounds) -> Lines:

@@ -40,9 +40,7 @@ BROKEN = (
     SyntaxError,
     EOFError,
     MemoryError,
-    RecursionError,
     OverflowError,
-    NotImplementedError,
     RuntimeError,
     Warning,
 )

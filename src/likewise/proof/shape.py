@@ -7,6 +7,8 @@ anywhere may be read; one that is broken is refused.
 from __future__ import annotations
 
 import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import IO
 
@@ -61,7 +63,10 @@ class _Stream:
         self._numbers = 4 * sum(self._heights) + self._width + self._rows + limits
 
     def take(self, count: int) -> bytes:
-        content = self._file.read(count)
+        try:
+            content = self._file.read(count)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise FileError(f"the proof cannot be read: {error}") from None
         if len(content) != count:
             raise FileError("the proof ends too early")
         return content

@@ -39,11 +39,6 @@ LOOK_EVERY, LOOK_SHARE = 5.0, 0.1  # seconds between looks for pairs from elsewh
 def search_branch(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
     """Close the gap of one direction by a tree; `solver` is not asked, linear programs are solved by HiGHS."""
     root = begin(problem, run)
-    if is_wide(root.problem):
-        run.notes.append("the network is too wide for linear programs: bounded by norms and backward substitution")
-        while not run.done and run.seconds_left > 0.0:
-            root.look(run.seconds_left)
-        return
     if not run.done:
         root.forward(1 / 3)
     if not run.done:
@@ -56,7 +51,10 @@ def is_wide(problem: Problem) -> bool:
 
 
 def begin(problem: Problem, run: Run) -> Root:
-    """Find out who can differ and how far every neuron can go, and look for a first pair."""
+    """Find out who can differ and how far every neuron can go, and look for a first pair.
+
+    A network that is too wide for more is done with here.
+    """
     inner, score = inner_problem(problem)
     where = reach(inner, min(FOR_REACH * run.seconds_left, MOST_REACH))
     log = Log(inner, where)
@@ -67,7 +65,11 @@ def begin(problem: Problem, run: Run) -> Root:
         bounds = argued_bounds(inner, where, log)
     root = Root(inner, problem, score, run, bounds, log)
     root.prove()
-    if not run.done:
+    if is_wide(inner):  # nothing more will be proven: the rest of the time is for pairs
+        run.notes.append("the network is too wide for linear programs: bounded by norms and backward substitution")
+        while not run.done:
+            root.look(run.seconds_left)
+    elif not run.done:
         root.look(min(FIRST_LOOK, 0.2 * run.seconds_left))
     return root
 
@@ -270,7 +272,9 @@ class Branch:
     def bound(self, jobs: list[Job]) -> list[Result]:
         """Bound parts."""
         self.run.tick(self.run.nodes + len(jobs))
-        return bound(self.relaxed, self.root.bounds.reach, jobs, self.threads)
+        found = bound(self.relaxed, self.root.bounds.reach, jobs, self.threads)
+        # What the root has shown of the whole holds of every part.
+        return [(replace(one, upper=min(one.upper, self.root.proven)), argue) for one, argue in found]
 
     def look(self, widest: Bounded) -> None:
         """Look for better pairs below the widest part, and now and then elsewhere; note what bends there."""

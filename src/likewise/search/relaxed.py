@@ -33,11 +33,10 @@ class Relaxed:
         score: Score,
         question: Question,
         touches: Sequence[Array] = (),
-        ball: float = BALL,
     ) -> None:
         last = len(problem.network.layers) - 1
         self.question, self.score = question, score
-        self.template = Template(problem, bounds, Detail(ball=ball, touches=tuple(touches)), last)
+        self.template = Template(problem, bounds, Detail(ball=BALL, touches=tuple(touches)), last)
         a, b = self.template.left.z[last][:1], self.template.right.z[last][:1]
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
         a_upper, b_lower, b_upper = float(box_a.upper[0]), float(box_b.lower[0]), float(box_b.upper[0])

@@ -95,40 +95,41 @@ class Root:
             template = Template(self.problem, self.bounds, Detail(ball=1e-4), index)
             session = Session(template.model(self.problem, self.bounds))
             zs = tighten(self.bounds, Tightener(template, session, deadline, self.telling(0, template)), first=index)
-            if zs is None:
+            tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
+            if tight is None:
                 raise SoundnessError("two proven bounds of the same value contradict each other")
-            self.bounds = completed(self.problem.network, self.bounds.reach, zs)
+            self.bounds = tight
             self.run.tick()
         self.prove()
 
-    def narrow(self, share: float) -> Relaxed | None:
-        """Narrow every neuron under the question's cut, round by round, while it pays; return the last model.
+    def narrow(self, share: float) -> None:
+        """Narrow every neuron under the question's cut, round by round, while it pays.
 
-        None if the run is done. Between rounds, the pair of the model's point is made
-        real and climbed from: a better pair makes a sharper cut.
+        Between rounds, the pair of the model's point is made real and climbed from: a better pair makes a sharper cut.
+        The cut holds for every pair that reaches the threshold, so where it leaves nothing, none does. (It need not
+        hold for the best pair of a later round, which may be wider than this round's and yet below its threshold.)
         """
         deadline = time.monotonic() + share * self.run.seconds_left
         before = math.inf
         for rounds in range(ROUNDS):
             relaxed, session, slack, point = self._sharp()
             if self.run.done or time.monotonic() > deadline:
-                return None if self.run.done else relaxed
+                return
             if rounds % DIVE_EVERY == 0:
                 part = Part(self.problem, self.bounds)
                 self.dive(Bounded(slack, self.run.upper, part, point, session.basis, relaxed, 0, slack))
-            if self.run.done:
-                return None
-            if slack > STALLED * before:
-                return relaxed
+            if self.run.done or slack > STALLED * before:
+                return
             before = slack
             relaxed.demand(session, -relaxed.question.cut)
             tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed))
             zs = tighten(self.bounds, tightener, self.kinds)
-            if zs is None:
-                raise SoundnessError("no pair is left where the best one is")
-            self.bounds = completed(self.problem.network, self.bounds.reach, zs)
+            tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
+            if tight is None:
+                self.run.prove(self.score.factor * relaxed.question.t)
+                return
+            self.bounds = tight
             self.prove(relaxed.question.t)
-        return relaxed
 
     def question(self) -> Question:
         """Ask for a little more than the best pair."""
@@ -187,9 +188,7 @@ class Root:
         """Look for better pairs."""
         primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds)
 
-    def telling(
-        self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None
-    ) -> Callable[[Lemma], None]:
+    def telling(self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None) -> Tell:
         """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""
         template = model.template if isinstance(model, Relaxed) else model
         lines = template.lines((bounds or self.bounds).layers)

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from likewise.errors import InputError, MissingExtra
 from likewise.solvers._model import Answer, Limits, LinearModel, Progress, Solver, Status, Watch
-from likewise.solvers.safe import Dual, dual, dual_bound, narrowed, narrowed_rows
+from likewise.solvers.safe import Dual, dual, dual_bound
 from likewise.solvers.session import Session, solver_room
 
 __all__ = [
@@ -24,8 +24,6 @@ __all__ = [
     "dual",
     "dual_bound",
     "get",
-    "narrowed",
-    "narrowed_rows",
     "solver_room",
 ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likewise.rounding import dot_error, down, up
+from likewise.rounding import dot_error
 from likewise.solvers._model import Array, LinearModel
 
 
@@ -32,15 +32,10 @@ def dual_bound(model: LinearModel, multipliers: Array) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
-    """A proven bound on a model's maximum, with the multipliers and reduced costs that it is made of.
-
-    `errors` bounds how far each reduced cost may be from the real c - A'y.
-    """
+    """A proven bound on a model's maximum, with the multipliers that prove it."""
 
     bound: float
     multipliers: Array
-    reduced: Array
-    errors: Array
 
 
 def dual(model: LinearModel, multipliers: Array) -> Dual:
@@ -65,35 +60,7 @@ def dual(model: LinearModel, multipliers: Array) -> Dual:
         )
         error = float(dot_error(parts.size, np.abs(parts).sum()))
         bound = math.nextafter(float(parts.sum()) + error, math.inf)
-    return Dual(math.inf if math.isnan(bound) else bound, y, reduced, slack)
-
-
-def narrowed(model: LinearModel, proof: Dual, floor: float) -> tuple[Array, Array]:
-    """Return bounds of the variables that hold for every feasible x with objective.x >= floor.
-
-    In the proof of `dual_bound` a variable with r_j > 0 counts as if it were at its upper bound; being lower by s costs
-    at least (r^_j - e_j) s. So s <= (bound - floor) / (r^_j - e_j), and likewise from below where r_j < 0.
-    """
-    room = up(max(proof.bound - floor, 0.0), 2)
-    strength = down(np.abs(proof.reduced) - proof.errors, 2)
-    far = np.where(strength > 0.0, up(room / np.where(strength > 0.0, strength, 1.0), 2), np.inf)
-    lower = np.where(proof.reduced > 0, np.maximum(model.lower, down(model.upper - far)), model.lower)
-    upper = np.where(proof.reduced < 0, np.minimum(model.upper, up(model.lower + far)), model.upper)
-    return lower, upper
-
-
-def narrowed_rows(model: LinearModel, proof: Dual, floor: float, rows: np.ndarray) -> tuple[Array, Array]:
-    """Return sides of the rows that hold for every feasible x with objective.x >= floor.
-
-    As in `narrowed`: a row with y_i > 0 counts as if it were at its upper side; being lower by s costs y_i s.
-    """
-    y, low, high = proof.multipliers[rows], model.row_lower[rows], model.row_upper[rows]
-    room = up(max(proof.bound - floor, 0.0), 2)
-    far = np.where(y != 0.0, up(room / np.where(y != 0.0, np.abs(y), 1.0), 2), np.inf)
-    return (
-        np.where(y > 0, np.maximum(low, down(high - far)), low),
-        np.where(y < 0, np.minimum(high, up(low + far)), high),
-    )
+    return Dual(math.inf if math.isnan(bound) else bound, y)
 
 
 def _admissible(model: LinearModel, multipliers: Array) -> tuple[Array, Array]:

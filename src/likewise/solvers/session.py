@@ -39,7 +39,7 @@ class Session:
         self._model = replace(model, objective=np.zeros(columns), constant=0.0)
         self._columns = np.arange(columns, dtype=np.int32)
         self._free = np.zeros(model.row_lower.size)
-        self.proof = Dual(math.inf, self._free, np.zeros(columns), np.zeros(columns))
+        self.proof = Dual(math.inf, self._free)
         self._engine = load(self._model, integers=False)
         # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
         set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
