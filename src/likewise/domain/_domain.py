@@ -228,6 +228,8 @@ class Domain:
         if x.shape != (self.width,):
             raise DomainError(f"{what}: expected {self.width} columns, got an array of shape {x.shape}")
         for feature, span in self.spans:
+            if isinstance(feature, Continuous) and self.lower[span.start] <= x[span.start] <= self.upper[span.start]:
+                continue
             part = x[span]
             if not ((part >= self.lower[span]) & (part <= self.upper[span])).all():
                 raise DomainError(f"{what}: {feature.name} = {part.tolist()} is outside of the domain")
@@ -246,6 +248,8 @@ class Domain:
 
     def contains(self, person: Array) -> bool:
         """Tell whether the person can exist, exactly: no tolerance on bounds, steps, categories or constraints."""
+        if person.shape == (self.width,) and not ((person >= self.lower) & (person <= self.upper)).all():
+            return False
         try:
             self.require(person)
         except DomainError:

@@ -6,6 +6,8 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from operator import mul
 
 import numpy as np
 
@@ -115,7 +117,7 @@ class Metric:
     def _within_exactly(self, left: Array, right: Array, eps: float) -> bool:
         one, other = (_rational(self.phi, person) for person in (left, right))
         d = [a - b for a, b in zip(one, other, strict=True)]
-        sums = [_dot(row, d) for row in self.matrix.tolist()]
+        sums = _sums(self.matrix, d)
         limit = Fraction(eps)
         if self.p == math.inf:
             return all(abs(s) <= limit for s in sums)
@@ -144,17 +146,32 @@ def relaxed(metric: Metric, relaxation: str | None) -> Metric:
     raise MetricError(f"relaxation must be None or 'box', got {relaxation!r}")
 
 
-def _dot(row: list[float], values: list[Fraction]) -> Fraction:
-    return sum((Fraction(a) * x for a, x in zip(row, values, strict=True) if a and x), Fraction(0))
+@lru_cache(maxsize=64)
+def _whole(matrix: bytes, columns: int) -> tuple[list[list[int]], int]:
+    """Return a matrix of floats as integers over one power of two, with the exponent of that power."""
+    ratios = [x.as_integer_ratio() for x in np.frombuffer(matrix).tolist()]
+    finest = max((q.bit_length() for _, q in ratios), default=1)
+    flat = [p << (finest - q.bit_length()) for p, q in ratios]
+    return [flat[k : k + columns] for k in range(0, len(flat), max(columns, 1))], finest - 1
+
+
+def _sums(matrix: Array, values: list[Fraction]) -> list[Fraction]:
+    """Return matrix @ values in integers over common powers of two: floats and all made of them have no other divisor.
+
+    Rationals would be brought to lowest terms at every step, which takes a hundred times as long.
+    """
+    rows, finest = _whole(np.ascontiguousarray(matrix).tobytes(), matrix.shape[1])
+    finer = max((x.denominator.bit_length() for x in values), default=1)
+    whole = [x.numerator << (finer - x.denominator.bit_length()) for x in values]
+    one = 1 << (finest + finer - 1)
+    return [Fraction(sum(map(mul, row, whole)), one) for row in rows]
 
 
 def _rational(phi: Network | None, person: Array) -> list[Fraction]:
     """Return what phi makes of a person, in rationals: floats, their sums and products, and relu are exact there."""
     values = [Fraction(x) for x in person.tolist()]
     for layer in () if phi is None else phi.layers:
-        sums = [
-            _dot(row, values) + Fraction(b) for row, b in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
-        ]
+        sums = [s + Fraction(b) for s, b in zip(_sums(layer.weight, values), layer.bias.tolist(), strict=True)]
         names = layer.activations
         values = [max(s, Fraction(0)) if name == "relu" else s for s, name in zip(sums, names, strict=True)]
     return values

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.bounds import Reach
-from likewise.bounds.support import ascent, reduced
+from likewise.bounds.support import ascent, project, reduced
 from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.run import Run, repaired
 from likewise.search.smooth import View, view
 
 STARTS = 384
+ONCE = 1.0  # seconds that a first climb may take, if it takes so long
 KEPT = 96
 CHILDREN = 48
 SHAKEN = 2.0  # groups of a child whose category is changed, on average
 WIDTHS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.0, 0.0, 0.0)  # of rounded kinks, turn by turn
+ASCENT, BROUGHT_IN = 25, 12  # steps towards the best difference, and back to where the metric allows it
+CLEAR = 1e-11  # how far below eps a distance is kept, relative, so that floats can tell
+GRADIENTS, LONGEST, SHORTER = 8, 0.3, 0.8  # steps along the gradient, in shares of the box and of the kinks' width
 STEPS = (0.0, 0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
 
 
@@ -42,7 +46,7 @@ class Pairs:
 
 def attack(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator, seconds: float) -> Pairs:
     """Climb from many random starts and from the best pair; offer the best found, return them all, best first."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + max(seconds, min(ONCE, 0.1 * run.seconds_left))
     pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, WIDTHS, end)
     offer_best(problem, reach, run, pairs, 6)
     return pairs
@@ -124,6 +128,7 @@ def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, widths: Seque
         pairs = _move_base(seen, pairs)
         if turn >= 2 or len(pairs.right) <= kept:
             pairs = _best(seen, pairs, kept)
+            pairs = _move_both(seen, reach, pairs)
             pairs = _move_categories(seen, reach, pairs)
             pairs = _move_integers(seen, reach, pairs)
         if time.monotonic() > end:
@@ -188,9 +193,8 @@ def _move_difference(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     p, eps = reach.differences.metric.p, problem.eps
     _, small = reduced(matrix[np.abs(matrix).sum(axis=1) > 0], p)
     if len(small):
-        *_, (goal, _) = ascent(gradient, small, p, eps, lower, upper, 25)
-        size = np.linalg.norm(goal @ small.T, p, axis=1, keepdims=True)
-        goal = goal * np.minimum(1.0, eps / np.maximum(size, 1e-300))
+        *_, (goal, _) = ascent(gradient, small, p, eps, lower, upper, ASCENT)
+        goal = _brought_in(goal, small, p, eps, lower, upper)
     else:
         goal = np.where(gradient > 0, upper, lower)
     start = pairs.d[:, columns]
@@ -200,6 +204,54 @@ def _move_difference(view: View, reach: Reach, pairs: Pairs) -> Pairs:
         d[:, columns] = start + step * (goal - start)
         candidates.append(Pairs(pairs.right, d))
     return _choose(view, candidates)
+
+
+def _move_both(view: View, reach: Reach, pairs: Pairs) -> Pairs:
+    """Move both people at once along the gradient of the gap, and back to where they are similar; columns as above.
+
+    Where much of a difference is free, what one person may be hangs on the other: neither gets far alone.
+    """
+    problem = view.problem
+    columns = np.intersect1d(reach.differences.free, problem.right.continuous)
+    metric = reach.differences.metric.matrix[:, columns]
+    metric = metric[np.abs(metric).sum(axis=1) > 0]
+    if not len(metric):
+        return pairs
+    domains, people = (problem.left, problem.right), [pairs.left, pairs.right.copy()]
+    box = [(domain.lower[columns], domain.upper[columns]) for domain in domains]
+    p, back = reach.differences.metric.p, np.linalg.pinv(metric, rcond=1e-9).T / 2
+    for k in range(GRADIENTS):
+        size = LONGEST * SHORTER**k * max(view.width, WIDTHS[-4])
+        slopes = [sign * view.gradient(x)[:, columns] for sign, x in zip((1.0, -1.0), people, strict=True)]
+        top = np.maximum(*(np.abs(slope).max(axis=1, keepdims=True) for slope in slopes)) + 1e-300
+        moved = [
+            x[:, columns] + size * (most - least) * g / top
+            for x, (least, most), g in zip(people, box, slopes, strict=True)
+        ]
+        for _ in range(2):
+            s = (moved[0] - moved[1]) @ metric.T
+            over = (s - project(s, p, problem.eps)) @ back
+            moved = [np.clip(x, *b) for x, b in zip((moved[0] - over, moved[1] + over), box, strict=True)]
+        for x, new in zip(people, moved, strict=True):
+            x[:, columns] = new
+    d, right = pairs.d.copy(), people[1]
+    lower, upper = (end - moved[1] for end in box[0])
+    d[:, columns] = _brought_in(moved[0] - moved[1], metric, p, problem.eps, lower, upper)
+    return _choose(view, [pairs, Pairs(right, d)])
+
+
+def _brought_in(d: Array, matrix: Array, p: float, eps: float, lower: Array, upper: Array) -> Array:
+    """Return differences near `d` that the metric allows.
+
+    What the metric does not see is kept as it is, as far as the box allows: shrinking all of a difference would cost
+    most of it where only a small part is too large.
+    """
+    back = np.linalg.pinv(matrix, rcond=1e-9).T
+    for _ in range(BROUGHT_IN):
+        s = d @ matrix.T
+        d = np.clip(d - (s - project(s, p, eps)) @ back, lower, upper)
+    size = np.linalg.norm(d @ matrix.T, p, axis=1, keepdims=True)
+    return np.asarray(d * np.minimum(1.0, (1.0 - CLEAR) * eps / np.maximum(size, 1e-300)))
 
 
 def _move_base(view: View, pairs: Pairs) -> Pairs:

@@ -33,7 +33,8 @@ AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
 DIVE_SHARE = 0.15  # of the time, to dive for pairs
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
-LOOK_EVERY, LOOK_SHARE = 5.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
+LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
+STALLED, STALLED_SHARE = 0.05, 0.8  # a share of the gap that splitting should have closed by then; if not, look longer
 
 
 def search_branch(problem: Problem, run: Run, solver: Solver, threads: int) -> None:
@@ -96,7 +97,7 @@ class Branch:
         self.written: dict[int, float] = {0: root.proven}  # what the proof shows of each open node
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
-        self.dived = 0.0
+        self.dived, self.seen = 0.0, self.run.upper
 
     def close(self) -> None:
         """Split and bound until the gap is closed, nothing is left to split, or time is up."""
@@ -286,8 +287,11 @@ class Branch:
             self.root.dive(widest)
             self.dived += time.monotonic() - now
         if now - self.looked > LOOK_EVERY:
-            self.root.look(min(LOOK_SHARE * (now - self.looked), 0.2 * self.run.seconds_left))
-            self.looked = time.monotonic()
+            # Where splitting has brought nothing, most likely a pair is missing.
+            is_stalled = self.run.upper > self.seen - STALLED * (self.run.upper - self.run.lower)
+            share = STALLED_SHARE if is_stalled else LOOK_SHARE
+            self.root.look(min(share * (now - self.looked), 0.2 * self.run.seconds_left))
+            self.looked, self.seen = time.monotonic(), self.run.upper
 
 
 def _is_open(result: Result | None) -> bool:

@@ -32,16 +32,18 @@ def dive(start: Bounded, influence: list[Array], bound: Bound, deadline: float) 
         deeper = _decided(here, chosen, bound)
         if deeper is None and len(chosen) > 1:
             deeper = _decided(here, chosen[:1], bound)
+        if deeper is None:  # what the point suggests holds no pair: then all there are are in the other half
+            deeper = _decided(here, chosen[:1], bound, is_turned=True)
         if deeper is None:
             break
         here = deeper
     return here
 
 
-def _decided(here: Bounded, splits: list[Split], bound: Bound) -> Bounded | None:
+def _decided(here: Bounded, splits: list[Split], bound: Bound, is_turned: bool = False) -> Bounded | None:
     half: Half | None = here.part.again(here.node)
     for split in splits:
-        half = None if half is None else halves(half, split)[_side(here, split)]
+        half = None if half is None else halves(half, split)[_side(here, split) ^ is_turned]
     deeper = None if half is None else bound(half, here)
     return deeper if deeper is not None and deeper.is_open else None
 

@@ -32,8 +32,9 @@ class News:
 
 
 Listener = Callable[[News], None]
-SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+SHRINK = (1e-14, 1e-12, 1e-10, 1e-8, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 DRAWN = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # shares of the way to well inside
+NEARLY = 1e-9  # how far floats may put a gap below what it is, relative; a pair that is worse by more is not looked at
 SAME = 1e-8  # differences below this are a solver's tolerance
 
 
@@ -116,7 +117,8 @@ class Run:
         a contradiction and stops the run.
         """
         problem = self.problem.swapped() if self._direction else self.problem
-        if not problem.admits(left, right):
+        scores = problem.network(np.stack([left, right]))
+        if not scores[0] - scores[1] > self.lower - NEARLY * (1.0 + self.lower) or not problem.admits(left, right):
             return False
         gap = problem.gap_lower(left, right)
         if gap > self._uppers[self._direction]:

@@ -45,10 +45,9 @@ class Session:
         set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
         most = ITERATIONS + 20 * (columns + model.row_lower.size)
         set_options(self._engine, simplex_iteration_limit=most)
-        self._method, self._moved = _WARM, False
+        self._method = _WARM
         if basis is not None:
             self._engine.setBasis(basis)
-            self._moved = True
 
     @property
     def columns(self) -> int:
@@ -69,8 +68,7 @@ class Session:
         """
         model = replace(self._model, objective=np.asarray(objective, dtype=np.float64))
         self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
-        self._use(_COLD if self._moved else _WARM)
-        self._moved = False
+        self._use(_WARM)
         optimal = self._optimal()
         if not optimal:
             self.proof = self._without_optimum(model)
@@ -118,7 +116,6 @@ class Session:
 
     def change_bounds(self, columns: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> None:
         """Replace the bounds of some variables."""
-        self._moved = True
         where = np.asarray(columns, dtype=np.int32)
         new_lower, new_upper = self._model.lower.copy(), self._model.upper.copy()
         new_lower[where], new_upper[where] = lower, upper
