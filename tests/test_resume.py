@@ -24,7 +24,7 @@ SEED = 49  # a curved one, whose tree is large
 def half_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Certificate, Path]:
     """Return a certificate that a few rounds leave open, and its file."""
     path = tmp_path_factory.mktemp("resume") / "open.cert"
-    rounds = iter(range(6))
+    rounds = iter(range(12))
     with pytest.MonkeyPatch.context() as patch:
         work = branch.Branch.work
 

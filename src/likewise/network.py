@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,16 +52,17 @@ class Layer:
         kinds = "/".join(dict.fromkeys(self.activations))
         return f"Layer({self.weight.shape[1]} -> {len(self.bias)}; {kinds})"
 
-    def groups(self) -> Iterator[tuple[Activation, np.ndarray]]:
-        """Yield each activation of the layer with the indices of its neurons."""
-        names = np.array(self.activations)
-        for name in dict.fromkeys(self.activations):
-            yield by_name(name), np.flatnonzero(names == name)
+    def groups(self) -> tuple[tuple[Activation, np.ndarray], ...]:
+        """Return each activation of the layer with the indices of its neurons."""
+        return _groups(self.activations)
 
     def activate(self, z: Array) -> Array:
         """Apply each neuron's activation to the last axis of `z`."""
+        groups = self.groups()
+        if len(groups) == 1:
+            return groups[0][0].value(z)
         out = np.empty_like(z)
-        for activation, rows in self.groups():
+        for activation, rows in groups:
             out[..., rows] = activation.value(z[..., rows])
         return out
 
@@ -70,6 +72,14 @@ class Layer:
         for activation, rows in self.groups():
             out[..., rows] = activation.slope(z[..., rows])
         return out
+
+
+@lru_cache(maxsize=256)
+def _groups(names: tuple[str, ...]) -> tuple[tuple[Activation, np.ndarray], ...]:
+    return tuple(
+        (by_name(name), np.array([k for k, other in enumerate(names) if other == name]))
+        for name in dict.fromkeys(names)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

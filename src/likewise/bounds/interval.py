@@ -19,6 +19,9 @@ class Box:
     upper: Array
 
     def __post_init__(self) -> None:
+        width = self.upper - self.lower  # not a number if an end is none, or if both are infinite
+        if width.min(initial=0.0) >= 0.0 and width.max(initial=0.0) < np.inf:
+            return
         if not (np.isfinite(self.lower).all() and np.isfinite(self.upper).all()):
             raise ModelError("values beyond what float64 can hold: look for huge weights, bounds or metric entries")
         if not (self.lower <= self.upper).all():
@@ -33,8 +36,11 @@ class Box:
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     def __getitem__(self, row: int) -> Box:
-        """Return one box of a stack."""
-        return Box(self.lower[row], self.upper[row])
+        """Return one box of a stack, which was looked at when the stack was made."""
+        one: Box = object.__new__(Box)
+        object.__setattr__(one, "lower", self.lower[row])
+        object.__setattr__(one, "upper", self.upper[row])
+        return one
 
     def meet(self, other: Box) -> Box:
         """Return the intersection: both bounds are proven, so the value is in it."""

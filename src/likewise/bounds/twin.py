@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -38,7 +38,8 @@ class LayerBounds:
 
     def __getitem__(self, row: int) -> LayerBounds:
         """Return one of a stack."""
-        return LayerBounds(*(getattr(self, f.name)[row] for f in fields(self)))
+        boxes = (self.left, self.right, self.dz, self.left_value, self.right_value, self.dv, self.slope)
+        return LayerBounds(*(box[row] for box in boxes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

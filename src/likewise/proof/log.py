@@ -64,10 +64,21 @@ class Log:
         self._children[0][node], self._children[1][node] = first, second
         self._grow(max(first, second))
 
+    def fell(self) -> None:
+        """Drop the tree but for the root, its lemmas and its last leaf: another one is to grow there."""
+        self._grow(0)
+        self._ends[0] = self._leaves[0]
+        self._children[0][0] = self._children[1][0] = NOTHING
+
     def leaf(self, node: int, argument: Argument, slack: float) -> None:
-        """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts."""
-        self._end(node, LEAF + argument_bytes(argument) if math.isfinite(slack) else OPEN)
-        self._leaves[node] = self._ends[node]
+        """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts.
+
+        One that is split stays so; the leaf is what is known of it.
+        """
+        self._grow(node)
+        self._leaves[node] = self._write(LEAF + argument_bytes(argument) if math.isfinite(slack) else OPEN)
+        if self._children[0][node] == NOTHING:
+            self._ends[node] = self._leaves[node]
 
     def empty(self, node: int) -> None:
         """Say that the boxes of some neuron have nothing in common, which a reader sees by itself."""

@@ -173,10 +173,10 @@ def _starts(problem: Problem, reach: Reach, rng: np.random.Generator, run: Run) 
 
 def _choose(view: View, candidates: list[Pairs]) -> Pairs:
     """Return, pair by pair, the best of several alternatives."""
-    values = np.stack([gaps(view, c) for c in candidates])
-    best = values.argmax(axis=0)
-    each = np.arange(len(best))
     right, d = np.stack([c.right for c in candidates]), np.stack([c.d for c in candidates])
+    width = right.shape[-1]
+    values = gaps(view, Pairs(right.reshape(-1, width), d.reshape(-1, width))).reshape(right.shape[:2])
+    best, each = values.argmax(axis=0), np.arange(right.shape[1])
     return Pairs(right[best, each], d[best, each])
 
 

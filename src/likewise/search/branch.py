@@ -34,6 +34,7 @@ DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew
 DIVE_SHARE = 0.15  # of the time, to dive for pairs
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
+BETTER, REST = 0.25, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
 STALLED, STALLED_SHARE = 0.05, 0.8  # a share of the gap that splitting should have closed by then; if not, look longer
 
 
@@ -90,14 +91,20 @@ class Branch:
     def __init__(self, root: Root, threads: int) -> None:
         self.root, self.threads = root, threads
         self.problem, self.score, self.run = root.problem, root.score, root.run
-        self.relaxed = root.relaxed()
-        self.drawn = self._asked()
-        self.tree, self.experience = Tree(), Experience()
+        self.experience = Experience()
         self.numbers = 0  # the last node of the proof
-        self.written: dict[int, float] = {0: root.proven}  # what the proof shows of each open node
+        self.plant()
+        self.narrowed = (root.run.lower, 0.0)  # the best pair when the root was narrowed last, and until when not again
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
         self.dived, self.seen = 0.0, self.run.upper
+
+    def plant(self) -> None:
+        """Begin with an empty tree."""
+        self.relaxed = self.root.relaxed()
+        self.drawn = self._asked()
+        self.tree = Tree()
+        self.written: dict[int, float] = {0: self.root.proven}  # what the proof shows of each open node
 
     def close(self) -> None:
         """Split and bound until the gap is closed, nothing is left to split, or time is up."""
@@ -114,6 +121,7 @@ class Branch:
             fresh = self._asked() - self.drawn
             if self.run.lower > self.relaxed.question.t * self.score.factor or fresh >= (DRAW_EVERY if widest else 1):
                 self.renew()
+                self.replant()
             elif not widest:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
@@ -154,6 +162,21 @@ class Branch:
         self.drawn = self._asked()
         self.relaxed = self.root.relaxed()
         self.tree.retry()
+
+    def replant(self) -> None:
+        """Narrow the root anew where a much better pair has come up, and begin again if that beats the whole tree."""
+        lower, rest = self.narrowed
+        now = time.monotonic()
+        if now < rest or self.run.lower - lower < BETTER * (self.run.upper - self.run.lower):
+            return
+        before = self.run.upper
+        self.root.narrow(1 / 4)
+        after = time.monotonic()
+        self.narrowed = (self.run.lower, after + REST * (after - now))
+        if self.root.proven <= before and not self.run.done:
+            self.root.log.fell()
+            self.plant()
+            self.keep([(Part(self.problem, self.root.bounds).again(), None)])
 
     def _asked(self) -> int:
         return len(self.root.near) + len(self.root.touches)

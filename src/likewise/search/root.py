@@ -126,6 +126,8 @@ class Root:
             zs = tighten(self.bounds, tightener, self.kinds)
             tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
             if tight is None:
+                self.log.fell()
+                self.log.empty(0)
                 self.run.prove(self.score.factor * relaxed.question.t)
                 return
             self.bounds = tight

@@ -59,11 +59,13 @@ def view(problem: Problem, people: Array) -> View:
 
 
 def _activate(layer: Layer, z: Array, width: float) -> Array:
-    value = layer.activate(z)
-    if width > 0.0:
-        for activation, rows in layer.groups():
-            if activation.name == ROUNDED:
-                value[:, rows] = width * np.logaddexp(0.0, z[:, rows] / width)
+    if width <= 0.0:
+        return layer.activate(z)
+    value = np.empty_like(z)
+    for activation, rows in layer.groups():
+        part = z[:, rows]
+        is_rounded = activation.name == ROUNDED
+        value[:, rows] = width * np.logaddexp(0.0, part / width) if is_rounded else activation.value(part)
     return value
 
 
