@@ -81,6 +81,8 @@ class Template:
         self._slots: list[_Slots] = []
         self._dz: list[Index] = []
         self._affine: list[tuple[Index, Index]] = []
+        touching = len(detail.touches) if problem.metric.p == 2.0 and not problem.aside else 0
+        self.touching = slice(base.matrix.shape[0] - touching, base.matrix.shape[0])  # rows of tangents of a round ball
         self._ball = (input_rows(problem, bounds.reach.shared).ball, base.matrix.shape[0])
         self._tied: Index = np.empty(0, dtype=np.int64)  # of what an embedding compares
         self._compiled: tuple[csr_matrix, Index] | None = None
@@ -96,6 +98,11 @@ class Template:
         self._lower.append(lower)
         self._upper.append(upper)
         return np.arange(first, self.columns)
+
+    @property
+    def height(self) -> int:
+        """How many rows there are so far."""
+        return self._pattern.height
 
     def rows(self, lower: Array, upper: Array, *terms: tuple[Index, Array | float]) -> Index:
         """Add rows with fixed coefficients and sides."""

@@ -12,17 +12,16 @@ from likewise.bounds import Reach
 from likewise.bounds.support import ascent, project, reduced
 from likewise.problem import Problem
 from likewise.rounding import Array
+from likewise.search.alike import brought_in
 from likewise.search.run import Run, repaired
 from likewise.search.smooth import View, view
 
 STARTS = 384
-ONCE = 1.0  # seconds that a first climb may take, if it takes so long
 KEPT = 96
 CHILDREN = 48
 SHAKEN = 2.0  # groups of a child whose category is changed, on average
 WIDTHS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.0, 0.0, 0.0)  # of rounded kinks, turn by turn
-ASCENT, BROUGHT_IN = 25, 12  # steps towards the best difference, and back to where the metric allows it
-CLEAR = 1e-11  # how far below eps a distance is kept, relative, so that floats can tell
+ASCENT = 25  # steps towards the best difference
 GRADIENTS, LONGEST, SHORTER = 8, 0.3, 0.8  # steps along the gradient, in shares of the box and of the kinks' width
 STEPS = (0.0, 0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
 
@@ -46,7 +45,7 @@ class Pairs:
 
 def attack(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator, seconds: float) -> Pairs:
     """Climb from many random starts and from the best pair; offer the best found, return them all, best first."""
-    end = time.monotonic() + max(seconds, min(ONCE, 0.1 * run.seconds_left))
+    end = time.monotonic() + seconds
     pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, WIDTHS, end)
     offer_best(problem, reach, run, pairs, 6)
     return pairs
@@ -194,7 +193,7 @@ def _move_difference(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     _, small = reduced(matrix[np.abs(matrix).sum(axis=1) > 0], p)
     if len(small):
         *_, (goal, _) = ascent(gradient, small, p, eps, lower, upper, ASCENT)
-        goal = _brought_in(goal, small, p, eps, lower, upper)
+        goal = brought_in(goal, small, p, eps, lower, upper)
     else:
         goal = np.where(gradient > 0, upper, lower)
     start = pairs.d[:, columns]
@@ -236,22 +235,8 @@ def _move_both(view: View, reach: Reach, pairs: Pairs) -> Pairs:
             x[:, columns] = new
     d, right = pairs.d.copy(), people[1]
     lower, upper = (end - moved[1] for end in box[0])
-    d[:, columns] = _brought_in(moved[0] - moved[1], metric, p, problem.eps, lower, upper)
+    d[:, columns] = brought_in(moved[0] - moved[1], metric, p, problem.eps, lower, upper)
     return _choose(view, [pairs, Pairs(right, d)])
-
-
-def _brought_in(d: Array, matrix: Array, p: float, eps: float, lower: Array, upper: Array) -> Array:
-    """Return differences near `d` that the metric allows.
-
-    What the metric does not see is kept as it is, as far as the box allows: shrinking all of a difference would cost
-    most of it where only a small part is too large.
-    """
-    back = np.linalg.pinv(matrix, rcond=1e-9).T
-    for _ in range(BROUGHT_IN):
-        s = d @ matrix.T
-        d = np.clip(d - (s - project(s, p, eps)) @ back, lower, upper)
-    size = np.linalg.norm(d @ matrix.T, p, axis=1, keepdims=True)
-    return np.asarray(d * np.minimum(1.0, (1.0 - CLEAR) * eps / np.maximum(size, 1e-300)))
 
 
 def _move_base(view: View, pairs: Pairs) -> Pairs:

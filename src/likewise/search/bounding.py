@@ -36,8 +36,7 @@ def bound(relaxed: Relaxed, where: Reach, jobs: Sequence[Job], threads: int = 1)
         if not alive[row]:
             return Bounded(-math.inf, -math.inf, part, np.empty(0), None, relaxed, half.node, 0.0), None
         own = [tuple(values[row] for values in part) for part in lines]
-        # A basis fits only a model with the same rows.
-        basis = parent.basis if parent is not None and parent.relaxed is relaxed else None
+        basis = None if parent is None or parent.basis is None else relaxed.adapted(parent.basis, parent.relaxed)
         session = Session(template.fill(half.problem, bounds, own, relaxed.objective), basis)
         slack, point = session.maximise(relaxed.objective)
         upper = relaxed.score.upper_from_slack(t, slack)

@@ -97,7 +97,7 @@ class Branch:
         self.narrowed = (root.run.lower, 0.0)  # the best pair when the root was narrowed last, and until when not again
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
-        self.dived, self.seen = 0.0, self.run.upper
+        self.dived, self.seen, self.share = 0.0, self.run.upper, STALLED_SHARE
 
     def plant(self) -> None:
         """Begin with an empty tree."""
@@ -310,10 +310,12 @@ class Branch:
             self.root.dive(widest)
             self.dived += time.monotonic() - now
         if now - self.looked > LOOK_EVERY:
-            # Where splitting has brought nothing, most likely a pair is missing.
+            # Where splitting brings nothing, most likely a pair is missing; unless looking brings nothing either.
             is_stalled = self.run.upper > self.seen - STALLED * (self.run.upper - self.run.lower)
-            share = STALLED_SHARE if is_stalled else LOOK_SHARE
+            share, before = self.share if is_stalled else LOOK_SHARE, self.run.lower
             self.root.look(min(share * (now - self.looked), 0.2 * self.run.seconds_left))
+            is_better = self.run.lower > before
+            self.share = STALLED_SHARE if is_better or not is_stalled else max(0.4, self.share / 2)
             self.looked, self.seen = time.monotonic(), self.run.upper
 
 

@@ -66,13 +66,13 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
     network = inner.network
     inputs = _inputs(inner, reach, pair)
     heights = [[np.zeros(len(layer.bias)) for layer in network.layers[:-1]] for _ in pair]
-    best, idle = _gap(problem, pair), 0
+    best, idle, warm = _gap(problem, pair), 0, Warm()
     while idle < PATIENCE and time.monotonic() < deadline:
         sides = [_affine(network, x, shift) for x, shift in zip(pair, heights, strict=True)]
         if max(float(np.abs(side.gradient).max()) for side in sides) > STEEPEST:
             return
         b_now = float(network.preactivations(pair[1][None])[-1][0, 0])
-        found, heights = _best_of_cell(network, score, inputs, sides, best, b_now)
+        found, heights = _best_of_cell(network, score, inputs, sides, best, b_now, warm)
         exact = repaired(problem, reach, *found)
         value = -np.inf if exact is None else _gap(problem, exact)
         if exact is not None and value > best + ENOUGH:
@@ -82,6 +82,22 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
                 inputs = _inputs(inner, reach, pair)
         else:
             idle += 1
+
+
+class Warm:
+    """The basis of the last cell, for a next one of the same shape."""
+
+    def __init__(self) -> None:
+        self._basis: object = None
+        self._shape: tuple[int, int] = (0, 0)
+
+    def solved(self, model: LinearModel) -> tuple[Session, Array]:
+        """Maximise a model's objective."""
+        shape = model.matrix.shape
+        session = Session(model, self._basis if shape == self._shape else None)
+        _, x = session.maximise(model.objective)
+        self._basis, self._shape = session.basis, shape
+        return session, x
 
 
 def _gap(problem: Problem, pair: Pair) -> float:
@@ -155,7 +171,7 @@ def _pieces(layer: Layer, z: Array, shift: Array) -> Piece:
 
 
 def _best_of_cell(
-    network: Network, score: Score, inputs: Inputs, sides: list[Affine], best: float, b_now: float
+    network: Network, score: Score, inputs: Inputs, sides: list[Affine], best: float, b_now: float, warm: Warm
 ) -> tuple[Pair, list[list[Array]]]:
     """Return the cell's best pair, and which limits stopped it, per side and layer (+1 an upper one, -1 a lower)."""
     base = inputs.model
@@ -193,8 +209,7 @@ def _best_of_cell(
         np.append(base.upper, 1e4),
         np.zeros(columns + 1, dtype=bool),
     )
-    session = Session(model)
-    _, x = session.maximise(objective)
+    session, x = warm.solved(model)
     stopped = _stopped(session.proof.multipliers[len(base.row_lower) :], network)
     return (x[inputs.left], x[inputs.right]), stopped
 

@@ -15,15 +15,19 @@ from likewise.search.run import Run, repaired
 from likewise.search.score import Score
 
 POOL = 6  # kinds of pairs (by their categories) to polish from one pool
+ONCE = 1.0  # seconds that a first climb may take, if it takes so long
 SEED = 0
 
 
-def primal(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, seconds: float) -> None:
-    """Raise `lower` for some seconds; `inner` is the same problem as the engines bound it."""
-    rng = np.random.default_rng([SEED, len(run.trace)])
+def primal(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, seconds: float, turn: int) -> None:
+    """Raise `lower` for some seconds; `inner` is the same problem as the engines bound it.
+
+    Every turn begins elsewhere.
+    """
+    rng = np.random.default_rng([SEED, turn])
     end = time.monotonic() + seconds
     seen: set[bytes] = set()
-    pool = attack(problem, reach, run, rng, 0.4 * seconds)
+    pool = attack(problem, reach, run, rng, max(0.4 * seconds, min(ONCE, 0.1 * run.seconds_left)))
     for move in itertools.cycle((kick, breed)):
         if time.monotonic() > end or run.done:
             break

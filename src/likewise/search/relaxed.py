@@ -16,7 +16,7 @@ from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.question import Question
 from likewise.search.score import Score, tangent_points, tangents
-from likewise.solvers import Session
+from likewise.solvers import Session, adapted
 
 TANGENTS = 24
 BALL = 1e-4  # how far the polyhedron may exceed the ball where no tangent is drawn, relative
@@ -35,7 +35,7 @@ class Relaxed:
         touches: Sequence[Array] = (),
     ) -> None:
         last = len(problem.network.layers) - 1
-        self.question, self.score = question, score
+        self.question, self.score, self._touches = question, score, tuple(touches)
         self.template = Template(problem, bounds, Detail(ball=BALL, touches=tuple(touches)), last)
         a, b = self.template.left.z[last][:1], self.template.right.z[last][:1]
         box_a, box_b = bounds.layers[last].left, bounds.layers[last].right
@@ -60,6 +60,25 @@ class Relaxed:
     def session(self, problem: Problem, bounds: TwinBounds, basis: object = None) -> Session:
         """Return the linear program of a part: people of `problem`'s domains, neurons within `bounds`."""
         return Session(self.template.model(problem, bounds), basis)
+
+    def adapted(self, basis: object, old: Relaxed) -> object:
+        """Return the basis of a part of an older model where to start in this one; None if there is none."""
+        if old is self:
+            return basis
+        new, before = self.template.touching, old.template.touching
+        between = int(self.cuts[0]) - new.stop
+        if self.template.columns != old.template.columns or new.start != before.start:
+            return None
+        rows = np.full(self.template.height, -1)
+        rows[: new.start] = np.arange(new.start)
+        known = {id(touch): before.start + k for k, touch in enumerate(old._touches)}
+        if new.stop > new.start:
+            rows[new] = [known.get(id(touch), -1) for touch in self._touches]
+        rows[new.stop : new.stop + between] = before.stop + np.arange(between)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(self.tangents.points[:, None] - old.tangents.points)
+        rows[self.cuts] = old.cuts[apart.argmin(axis=1)]
+        return adapted(basis, rows)
 
     def demand(self, session: Session, slack: float) -> None:
         """Let a session's further objectives range over pairs of at least this slack only."""

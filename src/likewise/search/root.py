@@ -22,6 +22,7 @@ from likewise.errors import SoundnessError
 from likewise.problem import Problem
 from likewise.proof import Log
 from likewise.rounding import Array
+from likewise.search.alike import brought_in, most_alike
 from likewise.search.bounding import bound
 from likewise.search.choose import influence
 from likewise.search.dive import dive
@@ -60,6 +61,8 @@ class Root:
     proven: float = math.inf  # of the whole, by a leaf of the log
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
+    looks: int = 0
+    last: tuple[object, Relaxed] | None = None  # the basis of the whole, and the model it is of
 
     @property
     def is_straight(self) -> bool:
@@ -145,8 +148,10 @@ class Root:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
         for _ in range(SHARPER):
             relaxed = self.relaxed()
-            session = relaxed.session(self.problem, self.bounds)
+            basis = None if self.last is None else relaxed.adapted(*self.last)
+            session = relaxed.session(self.problem, self.bounds, basis)
             slack, point = session.maximise(relaxed.objective)
+            self.last = (session.basis, relaxed)
             upper = self.score.upper_from_slack(relaxed.question.t, slack)
             if upper < self.proven:
                 self.proven = upper
@@ -159,13 +164,41 @@ class Root:
     def draw(self, relaxed: Relaxed, point: Array, slack: float) -> bool:
         """Note where a point asks for tangents of the score and of the ball; tell whether it does."""
         over, touch = excess(relaxed.template.compared[0], point[relaxed.template.compared[1]])
-        is_outside = over > max(OUTSIDE, 0.02 * slack)
+        is_outside = over > max(OUTSIDE, 0.02 * slack) and not self.is_blind
         is_bent = relaxed.bent(point) > max(BENT * slack, OUTSIDE)
         if is_outside:
             self.touches.append(touch)
         if is_bent:
             self.near.append(relaxed.logits(point)[1])
         return is_outside or is_bent
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the metric sees more of a difference than the network: then a point's own is not to be taken."""
+        free = int((~self.bounds.reach.shared).sum())
+        return (
+            self.problem.metric.p == 2.0 and not self.problem.aside and len(self.problem.network.layers[0].bias) < free
+        )
+
+    def people(self, part: Bounded) -> tuple[Array, Array]:
+        """Return the two people of a part's point, the most similar ones where it leaves that open.
+
+        If even these are not similar, a tangent of the ball there is what rules out all that look like them.
+        """
+        template = part.relaxed.template
+        left, right = part.point[template.left.x], part.point[template.right.x]
+        if not self.is_blind:
+            return left, right
+        left, right = most_alike(self.problem, left, right)
+        differences = template.compared[0]
+        over, touch = excess(differences, (left - right)[differences.free])
+        if over > OUTSIDE:
+            self.touches.append(touch)
+        free, matrix = differences.free, differences.metric.matrix[:, differences.free]
+        lower, upper = (end[free] - right[free] for end in (self.problem.left.lower, self.problem.left.upper))
+        d = brought_in((left - right)[None, free], matrix, differences.metric.p, differences.eps, lower, upper)[0]
+        left[free] = right[free] + d
+        return left, right
 
     def dive(self, part: Bounded) -> None:
         """Look for a pair below a part: follow its point down, and polish what is found there."""
@@ -177,18 +210,16 @@ class Root:
         self.polish(dive(part, self.influence, one, deadline))
 
     def polish(self, part: Bounded) -> None:
-        """Make the point of a part a real pair, and climb from there."""
-        template = part.relaxed.template
-        left, right = part.point[template.left.x], part.point[template.right.x]
-        exact = repaired(self.outer, self.bounds.reach, left, right)
-        if exact is not None:
-            self.run.offer(*exact)
+        """Make the point of a part a real pair, and climb from there if it is better than the best or not alone."""
+        exact = repaired(self.outer, self.bounds.reach, *self.people(part))
+        if exact is not None and (self.run.offer(*exact) or not self.is_blind):
             seconds = min(CLIMB, 0.05 * self.run.seconds_left)
             polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, seconds)
 
     def look(self, seconds: float) -> None:
         """Look for better pairs."""
-        primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds)
+        primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds, self.looks)
+        self.looks += 1
 
     def telling(self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None) -> Tell:
         """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""

@@ -8,7 +8,7 @@ from importlib import import_module
 from likewise.errors import InputError, MissingExtra
 from likewise.solvers._model import Answer, Limits, LinearModel, Progress, Solver, Status, Watch
 from likewise.solvers.safe import Dual, dual, dual_bound
-from likewise.solvers.session import Session, solver_room
+from likewise.solvers.session import Session, adapted, solver_room
 
 __all__ = [
     "NAMES",
@@ -21,6 +21,7 @@ __all__ = [
     "Solver",
     "Status",
     "Watch",
+    "adapted",
     "dual",
     "dual_bound",
     "get",

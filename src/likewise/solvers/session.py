@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import highspy
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from likewise.solvers._model import Array, LinearModel
 from likewise.solvers._relay import TOLERANCE
@@ -122,6 +122,19 @@ class Session:
         new_lower[where], new_upper[where] = lower, upper
         self._model = replace(self._model, lower=new_lower, upper=new_upper)
         self._engine.changeColsBounds(where.size, where, new_lower[where], new_upper[where])
+
+
+def adapted(basis: Any, rows: NDArray[np.int64]) -> Any:
+    """Return a basis for a model with other rows: `rows` says which of the old ones each is, -1 if it is new.
+
+    It need not be a basis at all: HiGHS makes one of it.
+    """
+    new = highspy.HighsBasis()
+    status = basis.row_status
+    new.col_status = basis.col_status
+    new.row_status = [highspy.HighsBasisStatus.kBasic if k < 0 else status[k] for k in rows.tolist()]
+    new.alien, new.valid = True, True
+    return new
 
 
 def solver_room(model: LinearModel) -> float:
