@@ -58,7 +58,7 @@ class Root:
     run: Run
     bounds: TwinBounds
     log: Log
-    proven: float = math.inf  # of the whole, by a leaf of the log
+    proven: float = math.inf  # of the whole, by a leaf of the log or by the output layer's bounds
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
     looks: int = 0
@@ -87,7 +87,8 @@ class Root:
         """
         last = self.bounds.layers[-1]
         upper = self.score.upper(float(last.left.upper[0]), float(last.right.lower[0]), float(last.dz.upper[0]))
-        self.run.prove(max(upper, self.score.factor * t))
+        self.proven = min(self.proven, max(upper, self.score.factor * t))
+        self.run.prove(self.proven)
 
     def forward(self, share: float) -> None:
         """Tighten layer by layer with linear programs over the layers before, for a share of the time."""

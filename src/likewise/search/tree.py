@@ -21,6 +21,8 @@ from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.relaxed import Relaxed
 
+MOST = 100_000  # open parts to keep, the widest first; one takes some ten thousand bytes
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -169,26 +171,37 @@ def _fewer_people(part: Half, left: Domain, right: Domain) -> Half | None:
 
 
 class Tree:
-    """The open parts, the widest first; a part that holds no pair at the threshold is not kept."""
+    """The open parts, the widest first; a part that holds no pair at the threshold is not kept.
+
+    Memory is bounded: from `MOST` open parts on, the newest is taken first, so that what is added is soon closed.
+    """
 
     def __init__(self) -> None:
         self._count = itertools.count()
         self._heap: list[tuple[float, int, Bounded]] = []
+        self._newest: list[Bounded] = []  # those beyond MOST: hardly more than lie on one path
         self._stuck: list[Bounded] = []
 
     @property
     def upper(self) -> float:
         """The largest gap that an open part may hold; -inf if nothing is open."""
-        return max([-self._heap[0][0] if self._heap else -math.inf, *(bounded.upper for bounded in self._stuck)])
+        widest = -self._heap[0][0] if self._heap else -math.inf
+        return max([widest, *(bounded.upper for bounded in self._newest + self._stuck)])
 
     def push(self, bounded: Bounded) -> None:
         """Keep a part open, unless nothing of it is left."""
-        if bounded.is_open:
+        if not bounded.is_open:
+            return
+        if len(self._heap) < MOST:
             heapq.heappush(self._heap, (-bounded.upper, next(self._count), bounded))
+        else:
+            self._newest.append(bounded)
 
     def pop(self, most: int) -> list[Bounded]:
-        """Take the widest parts that are left to split."""
-        return [heapq.heappop(self._heap)[2] for _ in range(min(most, len(self._heap)))]
+        """Take the widest parts that are left to split, or the newest where there are too many."""
+        taken = [self._newest.pop() for _ in range(min(most, len(self._newest)))]
+        rest = min(most - len(taken), len(self._heap))
+        return taken + [heapq.heappop(self._heap)[2] for _ in range(rest)]
 
     def give_up(self, bounded: Bounded) -> None:
         """Keep a part that cannot be split: open, but never to be taken again, until `retry`."""

@@ -1,0 +1,115 @@
+"""The tree: few parts in memory, a root narrowed anew, bases that outlive their model, and pairs that look the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from problems import make
+from small_tree import certified
+
+import likewise as lw
+from likewise.bounds import reach, twin_bounds
+from likewise.search import branch, tree
+from likewise.search.alike import brought_in, most_alike
+from likewise.search.inner import inner_problem
+from likewise.search.question import Question
+from likewise.search.relaxed import Relaxed
+
+
+def test_few_parts_in_memory_give_the_same_answer(monkeypatch):
+    problem = make(28).problem
+    usual = certified(problem)
+    monkeypatch.setattr(tree, "MOST", 2)
+    few = certified(problem)
+    assert few.lower <= usual.upper
+    assert usual.lower <= few.upper
+    assert few.gap <= 1e-3
+
+
+def test_beyond_the_most_the_newest_part_is_taken_and_none_is_forgotten(monkeypatch):
+    monkeypatch.setattr(tree, "MOST", 2)
+    parts = tree.Tree()
+    for upper in (0.5, 0.3, 0.9, 0.4):
+        parts.push(tree.Bounded(1.0, upper, *(None,) * 4, 0, 0.0))
+    assert parts.upper == 0.9
+    assert [part.upper for part in parts.pop(1)] == [0.4]
+    assert [part.upper for part in parts.pop(5)] == [0.9, 0.5, 0.3]
+    assert parts.upper == -math.inf
+
+
+@pytest.mark.parametrize("seed", [28, 35])
+def test_a_root_that_is_narrowed_again_and_again_still_checks(seed, monkeypatch, tmp_path):
+    planted = []
+    monkeypatch.setattr(branch, "BETTER", -1.0)
+    monkeypatch.setattr(branch, "REST", 0.0)
+    plant, work = branch.Branch.plant, branch.Branch.work
+
+    def counted(self):
+        planted.append(self)
+        plant(self)
+
+    def again(self, widest):
+        work(self, widest)
+        self.replant()
+
+    monkeypatch.setattr(branch.Branch, "plant", counted)
+    monkeypatch.setattr(branch.Branch, "work", again)
+    cert = certified(make(seed).problem, 3.0, 1e-6)
+    assert len(planted) > 1
+    found = lw.check(cert.save(tmp_path / "a.cert"))
+    assert (found.ok, found.reasons) == (True, ())
+    assert found.upper <= cert.upper + 1e-6 * max(1.0, cert.upper)
+
+
+def models(seed):
+    """Return two models of one problem, the second at a higher threshold and with more tangents, and its bounds."""
+    inner, score = inner_problem(make(seed).problem)
+    bounds = twin_bounds(inner, reach(inner))
+    few = Relaxed(inner, bounds, score, Question(0.05, math.inf, [0.0]))
+    width = len(few.template.compared[0].free)
+    touches = [np.ones(int((np.abs(inner.metric.matrix[:, few.template.compared[0].free]).sum(axis=1) > 0).sum()))]
+    many = Relaxed(inner, bounds, score, Question(0.06, math.inf, [0.0, 1.0]), touches if width else ())
+    return inner, bounds, few, many
+
+
+@pytest.mark.parametrize("seed", range(0, 30, 3))
+def test_a_basis_is_a_start_in_a_newer_model_and_changes_no_bound(seed):
+    inner, bounds, old, new = models(seed)
+    session = old.session(inner, bounds)
+    session.maximise(old.objective)
+    adapted = new.adapted(session.basis, old)
+    cold = new.session(inner, bounds).maximise(new.objective)[0]
+    warm = new.session(inner, bounds, adapted).maximise(new.objective)[0]
+    assert warm == pytest.approx(cold, rel=1e-7, abs=1e-9)
+
+
+def test_of_pairs_that_look_the_same_the_most_alike_is_found():
+    rng = np.random.default_rng(3)
+    domain = lw.Domain([lw.Continuous(f"x{k}", 0.0, 1.0) for k in range(12)])
+    layers = [
+        lw.Layer(rng.normal(size=(3, 12)), rng.normal(size=3), "relu"),
+        lw.Layer([[1.0, -1.0, 1.0]], [0.0], "identity"),
+    ]
+    metric = lw.Mahalanobis(np.eye(12))
+    problem = lw.Problem(lw.Network(layers), domain, domain, metric, 0.1)
+    weight = problem.network.layers[0].weight
+    for _ in range(20):
+        left, right = rng.random((2, 12))
+        one, other = most_alike(problem, left, right)
+        assert domain.inside(np.stack([one, other])).all()
+        assert weight @ one == pytest.approx(weight @ left, abs=1e-6)
+        assert weight @ other == pytest.approx(weight @ right, abs=1e-6)
+        assert metric.distance(one, other) <= metric.distance(left, right) + 1e-9
+        # No closer pair: a difference that the layer sees as this one has at least the norm of its part in the rows.
+        assert metric.distance(one, other) >= np.linalg.norm(np.linalg.pinv(weight) @ weight @ (left - right)) - 1e-5
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_differences_brought_in_are_allowed(p):
+    rng = np.random.default_rng(int(min(p, 9)))
+    matrix = rng.normal(size=(4, 6))
+    d = brought_in(rng.normal(size=(50, 6)), matrix, p, 0.3, -np.ones(6), np.ones(6))
+    assert (np.linalg.norm(d @ matrix.T, p, axis=1) <= 0.3).all()
+    assert (np.abs(d) <= 1.0).all()
