@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -13,9 +14,11 @@ import likewise as lw
 from likewise.bounds import reach, twin_bounds
 from likewise.search import branch, tree
 from likewise.search.alike import brought_in, most_alike
+from likewise.search.exchange import exchanges
 from likewise.search.inner import inner_problem
 from likewise.search.question import Question
 from likewise.search.relaxed import Relaxed
+from likewise.search.smooth import view
 
 
 def test_few_parts_in_memory_give_the_same_answer(monkeypatch):
@@ -113,3 +116,36 @@ def test_differences_brought_in_are_allowed(p):
     d = brought_in(rng.normal(size=(50, 6)), matrix, p, 0.3, -np.ones(6), np.ones(6))
     assert (np.linalg.norm(d @ matrix.T, p, axis=1) <= 0.3).all()
     assert (np.abs(d) <= 1.0).all()
+
+
+def test_all_exchanges_of_two_categories_are_tried():
+    rng = np.random.default_rng(8)
+    domain = lw.Domain([lw.OneHot(f"g{k}", list("abcd")) for k in range(4)] + [lw.Continuous("x", 0.0, 1.0)])
+    layers = [
+        lw.Layer(rng.normal(size=(6, 17)), rng.normal(size=6), "relu"),
+        lw.Layer(rng.normal(size=(1, 6)), [0.0], "sigmoid"),
+    ]
+    metric = lw.WeightedLp([*[10.0] * 16, 1.0], p=math.inf)
+    problem = lw.Problem(lw.Network(layers), domain, domain, metric, 0.3)
+    right = domain.sample(1, rng)[0]
+    right[16] = 0.2
+    left = right.copy()
+    left[16] = 0.5
+    found = exchanges(view(problem, domain.sample(50, rng)), reach(problem), left, right)
+
+    def gap(person):
+        moved = person.copy()
+        moved[16] = 0.5
+        scores = problem.network(np.stack([moved, person]))
+        return float(scores[0] - scores[1])
+
+    best = -math.inf
+    for one, other in itertools.combinations(range(4), 2):
+        for i, j in itertools.product(range(4), repeat=2):
+            person = right.copy()
+            person[4 * one : 4 * one + 4] = np.eye(4)[i]
+            person[4 * other : 4 * other + 4] = np.eye(4)[j]
+            best = max(best, gap(person))
+    assert all(domain.contains(person) for person in found)
+    assert max(gap(person) for person in found) == pytest.approx(best, abs=1e-12)
+    assert best > gap(right) + 1e-3

@@ -13,12 +13,14 @@ from likewise.bounds.support import ascent, project, reduced
 from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.alike import brought_in
+from likewise.search.exchange import exchanges
 from likewise.search.run import Run, repaired
 from likewise.search.smooth import View, view
 
 STARTS = 384
 KEPT = 96
 CHILDREN = 48
+SOURCES, EXCHANGED = 5, (0.0, 0.05, 0.2)  # pairs to exchange categories of, and widths of kinks to judge by
 SHAKEN = 2.0  # groups of a child whose category is changed, on average
 WIDTHS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.0, 0.0, 0.0)  # of rounded kinks, turn by turn
 ASCENT = 25  # steps towards the best difference
@@ -70,7 +72,7 @@ def breed(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.
     children.right[:, columns] = np.where(mixed, parents.right[other][:, columns], children.right[:, columns])
     _shake(problem, reach, children, rng)
     children = climb(problem, reach, _inside(problem, children), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
-    return _distinct(problem, Pairs(np.vstack([parents.right, children.right]), np.vstack([parents.d, children.d])))
+    return joined(problem, parents, children)
 
 
 def kick(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.Generator) -> Pairs:
@@ -79,7 +81,27 @@ def kick(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.G
     pairs = Pairs(np.tile(right, (CHILDREN, 1)), np.tile(left - right, (CHILDREN, 1)))
     _shake(problem, reach, pairs, rng)
     pairs = climb(problem, reach, _inside(problem, pairs), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
-    return _distinct(problem, Pairs(np.vstack([pool.right, pairs.right]), np.vstack([pool.d, pairs.d])))
+    return joined(problem, pool, pairs)
+
+
+def exchange(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.Generator) -> Pairs:
+    """Return the pool with what climbing makes of its best pairs after two categories of each were exchanged."""
+    left, right = run.pair()
+    seen = view(problem, pool.right).at(float(rng.choice(EXCHANGED)))
+    sources = [(left, right), *zip(pool.left[:SOURCES], pool.right[:SOURCES], strict=True)]
+    found = [(people, one - other) for one, other in sources if len(people := exchanges(seen, reach, one, other))]
+    if not found:
+        return pool
+    d = np.vstack([np.tile(apart, (len(people), 1)) for people, apart in found])
+    pairs = climb(
+        problem,
+        reach,
+        Pairs(np.vstack([people for people, _ in found]), d),
+        CHILDREN,
+        WIDTHS[-6:],
+        time.monotonic() + 1.0,
+    )
+    return joined(problem, pool, pairs)
 
 
 def _shake(problem: Problem, reach: Reach, pairs: Pairs, rng: np.random.Generator) -> None:
@@ -107,8 +129,9 @@ def _inside(problem: Problem, pairs: Pairs) -> Pairs:
     return Pairs(right, pairs.d)
 
 
-def _distinct(problem: Problem, pairs: Pairs) -> Pairs:
-    """Return the best pairs with different gaps, best first."""
+def joined(problem: Problem, pool: Pairs, more: Pairs) -> Pairs:
+    """Return the best pairs of both with different gaps, best first."""
+    pairs = Pairs(np.vstack([pool.right, more.right]), np.vstack([pool.d, more.d]))
     values = gaps(view(problem, pairs.right), pairs)
     order = [int(i) for i in np.argsort(-values) if np.isfinite(values[i])]
     apart = [i for k, i in enumerate(order) if not k or values[order[k - 1]] - values[i] > 1e-9]

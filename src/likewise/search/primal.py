@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-import itertools
 import time
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from likewise.bounds import Reach
 from likewise.problem import Problem
-from likewise.search.attack import Pairs, attack, breed, kick
+from likewise.search.attack import Pairs, attack, breed, exchange, joined, kick
 from likewise.search.polish import polish
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score
 
 POOL = 6  # kinds of pairs (by their categories) to polish from one pool
 ONCE = 1.0  # seconds that a first climb may take, if it takes so long
+FRESH = 4  # turns after which new pairs are sought from scratch
+MOVES = (exchange, kick, exchange, breed)
 SEED = 0
 
 
-def primal(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, seconds: float, turn: int) -> None:
-    """Raise `lower` for some seconds; `inner` is the same problem as the engines bound it.
+@dataclass(slots=True, eq=False)
+class Primal:
+    """The search for pairs of one direction of a problem; `inner` is the same problem as the engines bound it.
 
-    Every turn begins elsewhere.
+    Its pool of pairs lives on from one look to the next, and gets new blood now and then.
     """
-    rng = np.random.default_rng([SEED, turn])
-    end = time.monotonic() + seconds
-    seen: set[bytes] = set()
-    pool = attack(problem, reach, run, rng, max(0.4 * seconds, min(ONCE, 0.1 * run.seconds_left)))
-    for move in itertools.cycle((kick, breed)):
-        if time.monotonic() > end or run.done:
-            break
-        for pair in _kinds(problem, reach, pool, seen):
+
+    problem: Problem
+    inner: Problem
+    score: Score
+    reach: Reach
+    run: Run
+    pool: Pairs | None = None
+    turn: int = 0
+    seen: set[bytes] = field(default_factory=set)
+
+    def look(self, seconds: float) -> None:
+        """Raise `lower` for some seconds."""
+        rng = np.random.default_rng([SEED, self.turn])
+        end = time.monotonic() + seconds
+        if self.pool is None or self.turn % FRESH == 0:
+            fresh = attack(self.problem, self.reach, self.run, rng, max(0.4 * seconds, self._once))
+            self.pool = fresh if self.pool is None else joined(self.problem, self.pool, fresh)
+        while not self.run.done:
+            for pair in _kinds(self.problem, self.reach, self.pool, self.seen):
+                if time.monotonic() > end:
+                    break
+                left = end - time.monotonic()
+                polish(self.problem, self.inner, self.score, self.reach, self.run, pair, left)
             if time.monotonic() > end:
                 break
-            polish(problem, inner, score, reach, run, pair, end - time.monotonic())
-        if time.monotonic() < end:
-            pool = move(problem, reach, run, pool, rng)
+            self.pool = MOVES[self.turn % len(MOVES)](self.problem, self.reach, self.run, self.pool, rng)
+            self.turn += 1
+        self.turn += 1
+
+    @property
+    def _once(self) -> float:
+        return min(ONCE, 0.1 * self.run.seconds_left)
 
 
 def _kinds(problem: Problem, reach: Reach, pool: Pairs, seen: set[bytes]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -27,7 +27,7 @@ from likewise.search.bounding import bound
 from likewise.search.choose import influence
 from likewise.search.dive import dive
 from likewise.search.polish import polish
-from likewise.search.primal import primal
+from likewise.search.primal import Primal
 from likewise.search.question import Question, ask
 from likewise.search.relaxed import Relaxed
 from likewise.search.run import Run, repaired
@@ -61,7 +61,7 @@ class Root:
     proven: float = math.inf  # of the whole, by a leaf of the log or by the output layer's bounds
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
-    looks: int = 0
+    primal: Primal | None = None
     last: tuple[object, Relaxed] | None = None  # the basis of the whole, and the model it is of
 
     @property
@@ -219,8 +219,9 @@ class Root:
 
     def look(self, seconds: float) -> None:
         """Look for better pairs."""
-        primal(self.outer, self.problem, self.score, self.bounds.reach, self.run, seconds, self.looks)
-        self.looks += 1
+        if self.primal is None:
+            self.primal = Primal(self.outer, self.problem, self.score, self.bounds.reach, self.run)
+        self.primal.look(seconds)
 
     def telling(self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None) -> Tell:
         """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""

@@ -33,8 +33,16 @@ class View:
 
     def score(self, people: Array) -> Array:
         """Return the scores of people."""
-        x = people
-        for layer, spread in zip(self.problem.network.layers, self.spreads, strict=True):
+        first = self.problem.network.layers[0]
+        return self.after(people @ first.weight.T + first.bias)
+
+    def after(self, z: Array) -> Array:
+        """Return the scores of people of whom it is known what enters the first layer."""
+        layers, x = (
+            self.problem.network.layers,
+            _activate(self.problem.network.layers[0], z, self.width * self.spreads[0]),
+        )
+        for layer, spread in zip(layers[1:], self.spreads[1:], strict=True):
             x = _activate(layer, x @ layer.weight.T + layer.bias, self.width * spread)
         return x[:, 0]
 
