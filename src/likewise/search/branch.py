@@ -27,6 +27,7 @@ from likewise.solvers import Solver
 
 WIDE = 600  # neurons, beyond which a linear program takes minutes
 FOR_REACH, MOST_REACH = 0.1, 10.0  # share of the time, and seconds, to find out which categories can change
+WORTH_A_SCOUT = 2.0  # seconds left; a process takes half of one to begin
 FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
 AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
@@ -77,9 +78,22 @@ def begin(problem: Problem, run: Run) -> Root:
 
 
 def grow(root: Root, threads: int) -> None:
-    """Narrow the root, then split until the gap is closed."""
+    """Close the gap from what is known; with a thread to spare, a scout looks for pairs meanwhile."""
     # A better pair makes a sharper cut, and wide networks need longer to find one.
     root.look(min(LOOK_PER_NEURON * open_count(root.bounds), 0.05 * root.run.seconds_left))
+    if root.run.done:
+        return
+    if threads > 1 and root.run.seconds_left > WORTH_A_SCOUT:
+        with root.send() as scout:
+            climb(root, threads - 1)
+            if scout.trouble is not None:
+                root.run.notes.append(scout.trouble)
+        return
+    climb(root, threads)
+
+
+def climb(root: Root, threads: int) -> None:
+    """Narrow the root, then split until the gap is closed."""
     root.narrow(1 / 2)
     if not root.run.done:
         Branch(root, threads).close()
@@ -305,11 +319,12 @@ class Branch:
         if self.run.done:
             return
         now = time.monotonic()
+        self.root.hear()
         self.root.draw(widest.relaxed, widest.point, widest.slack)
         if self.dived < DIVE_SHARE * (now - self.started):
             self.root.dive(widest)
             self.dived += time.monotonic() - now
-        if now - self.looked > LOOK_EVERY:
+        if now - self.looked > LOOK_EVERY and self.root.scout is None:
             # Where splitting brings nothing, most likely a pair is missing; unless looking brings nothing either.
             is_stalled = self.run.upper > self.seen - STALLED * (self.run.upper - self.run.lower)
             share, before = self.share if is_stalled else LOOK_SHARE, self.run.lower

@@ -35,11 +35,12 @@ class Primal:
     run: Run
     pool: Pairs | None = None
     turn: int = 0
+    seed: int = SEED
     seen: set[bytes] = field(default_factory=set)
 
     def look(self, seconds: float) -> None:
         """Raise `lower` for some seconds."""
-        rng = np.random.default_rng([SEED, self.turn])
+        rng = np.random.default_rng([self.seed, self.turn])
         end = time.monotonic() + seconds
         if self.pool is None or self.turn % FRESH == 0:
             fresh = attack(self.problem, self.reach, self.run, rng, max(0.4 * seconds, self._once))

@@ -32,6 +32,7 @@ from likewise.search.question import Question, ask
 from likewise.search.relaxed import Relaxed
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score
+from likewise.search.scout import Order, Scout
 from likewise.search.tree import Bounded, Half, Part
 from likewise.solvers import Session
 
@@ -62,6 +63,8 @@ class Root:
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
     primal: Primal | None = None
+    scout: Scout | None = None
+    told: float = 0.0  # the gap of the pair that the scout knows
     last: tuple[object, Relaxed] | None = None  # the basis of the whole, and the model it is of
 
     @property
@@ -116,6 +119,7 @@ class Root:
         deadline = time.monotonic() + share * self.run.seconds_left
         before = math.inf
         for rounds in range(ROUNDS):
+            self.hear()
             relaxed, session, slack, point = self._sharp()
             if self.run.done or time.monotonic() > deadline:
                 return
@@ -216,6 +220,24 @@ class Root:
         if exact is not None and (self.run.offer(*exact) or not self.is_blind):
             seconds = min(CLIMB, 0.05 * self.run.seconds_left)
             polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, seconds)
+
+    def hear(self) -> None:
+        """Take the pairs that a scout has found, and tell it of a better one."""
+        if self.scout is None:
+            return
+        for pair in self.scout.found():
+            self.run.offer(*pair)
+            self.told = max(self.told, self.run.lower)
+        if self.run.lower > self.told:
+            self.told = self.run.lower
+            self.scout.tell(self.run.pair())
+
+    def send(self) -> Scout:
+        """Send out a scout."""
+        self.told = self.run.lower
+        sides = (self.outer, self.problem, self.score, self.bounds.reach)
+        self.scout = Scout(Order(*sides, self.run.seconds_left, self.run.gap, self.run.pair()))
+        return self.scout
 
     def look(self, seconds: float) -> None:
         """Look for better pairs."""
