@@ -79,7 +79,7 @@ def summary(results: Sequence[dict[str, Any]]) -> str:
         f"Checked by `likewise_checker.py` in a process each: {len(own)} closed cells, {counted}.",
         f"The derived upper is at most {off:.1e} from the claimed one.",
         f"{len(slow)} took longer to check than to prove; {len(slower)} did without the {min(starts):.2f} s that "
-        f"Python and numpy take to start. Without that start, checking took {middle:.2f} of the time of proving (median), "
+        f"Python and numpy take to start. Without it, checking took {middle:.2f} of the time of proving (median), "
         f"{shares[-1] if shares else math.nan:.2f} at most.",
     ]
     for title, some in (
