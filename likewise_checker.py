@@ -36,7 +36,7 @@ import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
-WIDEST = 1 << 26  # numbers in one matrix of a proof
+WIDEST = 1 << 24  # numbers in one matrix of a proof
 DEEPEST = 10_000  # parts on a path of the tree
 PASSES = 12  # of intervals through the network, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
@@ -130,11 +130,7 @@ def normal(z):
     return 0.5 * np.asarray(np.frompyfunc(math.erfc, 1, 1)(-z * math.sqrt(0.5)), dtype=np.float64)
 
 
-def bell(z):
-    return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
-TURN, ROOT, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 1.0507009873554805, 1.7580993408473766
+TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
 PIECES = {
     "identity": straight((-INF, INF, 1, 0)),
     "relu": straight((-INF, 0, 0, 0), (0, INF, 1, 0)),
@@ -149,12 +145,8 @@ PIECES = {
     "elu": [(-INF, 0, 1, np.expm1, np.exp), *straight((0, INF, 1, 0))],
     "selu": [(-INF, 0, 1, lambda z: STEEP * np.expm1(z), lambda z: STEEP * np.exp(z)), *straight((0, INF, SELU, 0))],
     "silu": curved(lambda z: z * sigmoid(z), lambda z: sigmoid(z) * (1 + z * sigmoid(-z)), -1, -TURN, TURN),
-    "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * bell(z), -1, -ROOT, ROOT),
+    "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * np.exp(-z * z / 2) / TAU**0.5, -1, -ROOT, ROOT),
 }
-
-
-def is_straight(layers):
-    return all(bend == 0 for layer in layers for name in layer.names for _, _, bend, _, _ in PIECES[name])
 
 
 def at(f, p, c, z):
@@ -230,6 +222,7 @@ class Layer:
         self.floats, self.names, (self.height, self.width) = (weight, bias), tuple(names), weight.shape
         self.weight, self.bias = array(weight), array(bias)
         self.kinds = [(name, np.flatnonzero(np.array(names) == name)) for name in dict.fromkeys(names)]
+        self.is_straight = not any(bend for name in names for _, _, bend, _, _ in PIECES[name])
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
 
@@ -287,13 +280,14 @@ class Domain:
         for feature in plain["features"]:
             start, kind = len(low), feature["kind"]
             require(kind in ("continuous", "integer", "one_hot"), f"a feature is of kind {kind!r}")
-            one, step = {"low": 0, "high": 1, "values": "1"} | feature, float(feature.get("step", 1))
+            one = feature | ({"low": 0, "high": 1, "step": 1} if kind == "one_hot" else {"values": [0]})
             low += [float(one["low"])] * len(one["values"])
             high += [float(one["high"])] * len(one["values"])
-            require(step > 0 and (high[-1] - low[-1]) / step < 2.0**52, "a feature has an odd step")
-            whole = (low[-1], step, round((high[-1] - low[-1]) / step))
-            self.steps |= dict.fromkeys(range(start, len(low)), whole) if kind != "continuous" else {}
             self.groups += [slice(start, len(low))] if kind == "one_hot" else []
+            if kind != "continuous":
+                step, span = float(one["step"]), high[-1] - low[-1]
+                require(step > 0 and span / step < 2.0**52, "a feature has an odd step")
+                self.steps |= dict.fromkeys(range(start, len(low)), (low[-1], step, round(span / step)))
         self.width, rows = len(low), plain.get("constraints") or {"A": [], "b": []}
         self.box = np.array([plain.get("lower", low), plain.get("upper", high)], dtype=np.float64)
         self.A, self.b = np.array(rows["A"], dtype=np.float64).reshape(-1, self.width), np.array(rows["b"], dtype=float)
@@ -370,55 +364,50 @@ class Question:
         power = 1 if self.p == INF else int(self.p)
         return (sizes.max(initial=0) if self.p == INF else sum(sizes**power)) <= Fraction(self.eps) ** power
 
-    def inner(self, swapped):
-        """Return the question in logits, left and right exchanged or not: the one that the proof is about."""
-        kind, (weight, bias) = self.layers[-1].names[0], self.layers[-1].floats
-        layers, matrix, eps, aside = [*self.layers], self.metric.floats[0], self.eps, 0
-        factor = {"sigmoid": 1.0, "tanh": 2.0}.get(kind)  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
-        if factor:
-            layers[-1] = Layer(factor * weight, factor * bias, ["identity"])
-        elif kind != "identity":
-            layers += [Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
-        if self.phi and {name for layer in self.phi for name in layer.names} == {"identity"}:
-            off = np.zeros_like(matrix)  # multiply a linear embedding out; eps gets room for the rounding of that
-            for layer in reversed(self.phi):
+
+class Inner:
+    """One direction of a question, as its proof speaks of it: in logits, all numbers of a pair in a row, the last 1."""
+
+    def __init__(self, question, swapped):
+        last, (weight, bias) = question.layers[-1].names[0], question.layers[-1].floats
+        self.layers, self.p, self.eps, matrix = [*question.layers], question.p, question.eps, question.metric.floats[0]
+        self.people = (question.right, question.left) if swapped else (question.left, question.right)
+        self.is_curved, self.factor = last in ("sigmoid", "tanh"), 2.0 if last == "tanh" else 1.0
+        if self.is_curved:  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
+            self.layers[-1] = Layer(self.factor * weight, self.factor * bias, ["identity"])
+        elif last != "identity":
+            self.layers += [Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
+        is_beside = any(set(layer.names) != {"identity"} for layer in question.phi)
+        if is_beside:
+            self.layers = beside(self.layers, question.phi)
+        elif question.phi:  # multiply a linear embedding out; eps gets room for the rounding of that
+            off = np.zeros_like(matrix)
+            for layer in reversed(question.phi):
                 size = abs(layer.floats[0])
                 off = off @ size + (2 * layer.height + 8) * 2.0**-52 * ((abs(matrix) + off) @ size) + 1e-290
                 matrix = matrix @ layer.floats[0]
-            room = off @ abs(self.left.box - self.right.box[::-1]).max(axis=0) * (1 + 1e-9)
-            eps = (eps + float(room.sum() if self.p < INF else room.max(initial=0.0))) * (1 + 2.0**-50)
-        elif self.phi:
-            layers, aside = beside(layers, self.phi), self.phi[-1].height
-        people = (self.right, self.left) if swapped else (self.left, self.right)
-        return Inner(layers, people, (array(matrix), self.p, eps), aside, factor)
+            room = off @ abs(question.left.box - question.right.box[::-1]).max(axis=0) * (1 + 1e-9)
+            self.eps = (self.eps + float(room.sum() if self.p < INF else room.max(initial=0.0))) * (1 + 2.0**-50)
+        self.matrix, self.one, self.width = array(matrix), self.people[0], question.left.width
+        self.lay_out(is_beside)
 
-
-class Inner:
-    """One direction of a question, as its proof speaks of it: all numbers of a pair in a row, the last one being 1."""
-
-    def __init__(self, layers, people, metric, aside, factor):
-        self.layers, self.people, (self.matrix, self.p, self.eps) = layers, people, metric
-        self.is_curved, self.factor, self.one, self.width = (
-            factor is not None,
-            factor or 1.0,
-            people[0],
-            people[0].width,
-        )
+    def lay_out(self, is_beside):
+        """Give every number of a pair its place. What the metric compares is d, or what an embedding beside makes."""
         self.grouped = np.array([c for g in self.one.groups for c in range(g.start, g.stop)], dtype=int)
         self.numbers = np.setdiff1d(np.arange(self.width), self.grouped)
         self.starts = np.cumsum([0, *(g.stop - g.start for g in self.one.groups)], dtype=int)[:-1]
-        sizes = [self.width, *(layer.height for layer in layers for _ in "zv")][:-1]
-        places = [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes], dtype=int).tolist() * 3)]
-        self.places = [slice(3 * p.start, 3 * p.stop) for p in places[: len(sizes)]]  # x, z, v, z, v, ... z
-        self.v, self.z, self.size = self.places[::2], self.places[1::2], 3 * sum(sizes) + 1
-        heights = [2 * layer.height for layer in layers]
-        self.terms = max(*sizes, len(self.matrix), *(len(person.b) for person in people)) + 8
-        self.count = sum(sizes) + sum(heights) + len(self.matrix) + sum(len(person.b) for person in people)
-        self.a, self.b, self.d = (self.z[-1].start + kind * layers[-1].height for kind in (LEFT, RIGHT, DIFFERENCE))
-        self.compared = slice(self.d + 1, self.size - 1) if aside else slice(2 * self.width, 3 * self.width)
-        w, o = layers[0].weight, 0 * layers[0].weight
+        sizes = [self.width, *(layer.height for layer in self.layers for _ in "zv")][:-1]
+        ends = np.cumsum([0, *(3 * size for size in sizes)]).tolist()
+        self.places, self.size = [slice(a, b) for a, b in pairwise(ends)], ends[-1] + 1  # x, z, v, z, v, ... z and 1
+        self.x, self.v, self.z = self.places[0], self.places[::2], self.places[1::2]
+        self.a, self.b, self.d = (self.z[-1].start + kind * sizes[-1] for kind in (LEFT, RIGHT, DIFFERENCE))
+        self.compared = slice(self.d + 1, self.size - 1) if is_beside else slice(2 * self.width, 3 * self.width)
+        self.limits = sum(len(person.b) for person in self.people)
+        self.count = sum(sizes) + 2 * sum(layer.height for layer in self.layers) + len(self.matrix) + self.limits
+        self.terms, self.equations = max(*sizes, len(self.matrix), self.limits) + 8, None
+        w, o = self.layers[0].weight, 0 * self.layers[0].weight
         rows = np.concatenate([np.stack(row, axis=1) for row in ((w, o, o), (o, w, o), (o, o, w))])
-        self.first, self.equations = np.concatenate([-rows, rows]), None  # what enters the first layer
+        self.first = np.concatenate([-rows, rows])  # what the first layer makes of left, right and difference
 
     def build(self):
         """Return the equations that arguments multiply, a row each, as `Part.bound` lists them."""
@@ -500,14 +489,13 @@ class Arguments:
 
     def __init__(self, stream, inner):
         self.t, lines, count = stream.unpack("<dHH")
-        require(count * inner.size <= WIDEST and (math.isfinite(self.t) or not lines), "odd arguments")
+        require(4 * count * inner.size <= WIDEST and (math.isfinite(self.t) or not lines), "odd arguments")
         self.points, self.targets = stream.vector(lines), [stream.unpack("<Ib") for _ in range(count)]
         require(all(k < inner.size - 1 and sign in (-1, 0, 1) for k, sign in self.targets), "about no number")
         flat = array([stream.vector(lines + inner.count) for _ in range(count)]).reshape(count, -1)
-        self.weights, self.y = np.maximum(flat[:, :lines], 0), flat[:, lines:]
-        signed = sum(len(person.b) for person in inner.people)
-        self.y[:, inner.count - signed :] = np.maximum(self.y[:, inner.count - signed :], 0)
-        self.mu = self.y[:, : inner.count - signed][:, -len(inner.matrix) or inner.count :]
+        self.weights, self.y, mu = np.maximum(flat[:, :lines], 0), flat[:, lines:], inner.count - inner.limits
+        self.y[:, mu:] = np.maximum(self.y[:, mu:], 0)  # of what is >= 0, not = 0
+        self.mu = self.y[:, mu - len(inner.matrix) : mu]
 
 
 class Part:
@@ -526,7 +514,7 @@ class Part:
         d = minus(left, right)
         d = np.where(left - right[::-1] == 0, 0 * d, d)  # rounding must not widen what is one value
         d[:, inner.grouped] = np.minimum(np.maximum(d[:, inner.grouped], -1), 1)
-        self.box[:, inner.places[0]] = np.concatenate([left, right, d], axis=1)
+        self.box[:, inner.x] = np.concatenate([left, right, d], axis=1)
 
     def copy(self):
         twin = object.__new__(Part)
@@ -556,28 +544,26 @@ class Part:
         left - right = difference, of x and of z; f(z_left) - f(z_right) = s dz with s a difference quotient of f.
         """
         inner = self.inner
-        x = agreed(*self.triple(inner.places[0]).swapaxes(0, 1))
-        self.box[:, inner.places[0]], self.slopes = x.reshape(2, -1), []
-        terms = self.people(inner.first)
+        self.box[:, inner.x] = agreed(*self.triple(inner.x).swapaxes(0, 1)).reshape(2, -1)
+        terms, self.slopes = self.people(inner.first), []
         if (terms == -INF).any():
             return False
+        low, high = upper_sum(terms).reshape(2, 3, -1)
+        z = v = np.array([-low, high])
         for k, (layer, place) in enumerate(zip(inner.layers, inner.z)):
             bias = np.stack([layer.bias, layer.bias, 0 * layer.bias])
-            entered = upper_sum(terms).reshape(2, 3, -1) if k == 0 else None
-            z = minus([-entered[0], entered[1]], [-bias, -bias]) if k == 0 else layer.affine(v, bias)
+            z = layer.affine(v, bias) if k else minus(z, [-bias, -bias])
             z = agreed(*meet(self.triple(place), z).swapaxes(0, 1))
             if layer.twins is not None:
                 z[0] = np.where(layer.twins, z[0][:, None], -INF).max(axis=-1)
                 z[1] = np.where(layer.twins, z[1][:, None], INF).min(axis=-1)
             self.box[:, place] = z.reshape(2, -1)
             if k + 1 < len(inner.layers):
-                slopes = layer.each(quotients, z[0, :2].min(axis=0), z[1, :2].max(axis=0))
-                self.slopes.append(slopes)
+                both, slopes = layer.values(z[:, :2]), layer.each(quotients, z[0, :2].min(axis=0), z[1, :2].max(axis=0))
                 ends = np.stack([s * end for s in slopes for end in z[:, DIFFERENCE]])
-                dv, both = [-up(-ends.min(axis=0)), up(ends.max(axis=0))], layer.values(z[:, :2])
-                dv = meet(dv, minus(both[:, LEFT], both[:, RIGHT]))
+                dv = meet([-up(-ends.min(axis=0)), up(ends.max(axis=0))], minus(both[:, LEFT], both[:, RIGHT]))
                 v = np.concatenate([both, dv[:, None]], axis=1)
-                self.box[:, inner.v[k + 1]] = v.reshape(2, -1)
+                self.box[:, inner.v[k + 1]], self.slopes = v.reshape(2, -1), [*self.slopes, slopes]
         return bool((self.box[0] <= self.box[1]).all())
 
     def limit(self, gap):
@@ -589,7 +575,7 @@ class Part:
 
         In a group one category of each person has its 1; the difference is 0, or 1 in one column and -1 in another.
         """
-        inner, x = self.inner, self.triple(self.inner.places[0])
+        inner, x = self.inner, self.triple(self.inner.x)
         total = [up(np.maximum(c * x[0], c * x[1]))[..., inner.numbers].reshape(len(c), -1)]
         if len(inner.grouped):
             people, (low, high), d = np.where(x[1, :2] > 0.5, c[:, :2], -INF), x[:, DIFFERENCE], c[:, DIFFERENCE]
@@ -626,7 +612,7 @@ class Part:
         c = target + given.weights @ lines + given.y @ inner.equations
         sizes = abs(target) + given.weights @ abs(lines) + abs(given.y) @ abs(inner.equations)
         total = [error(inner.terms + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
-        total.append(self.people(c[:, inner.places[0]].reshape(count, 3, -1)))
+        total.append(self.people(c[:, inner.x].reshape(count, 3, -1)))
         for k, layer in enumerate(inner.layers[:-1]):
             z, v = self.triple(inner.z[k]), self.triple(inner.v[k + 1])
             p, q = (c[:, place].reshape(count, 3, -1) for place in (inner.v[k + 1], inner.z[k]))
@@ -674,13 +660,13 @@ def split(stream, tag, part):
     if tag == b"C":  # one person's categories: some, or the others
         shown = np.frombuffer(stream.take(columns.stop - columns.start), np.uint8) == 1
         for half, some in zip(halves, (shown, ~shown)):
-            box = half.triple(inner.places[0])[:, side % 2, columns]
+            box = half.triple(inner.x)[:, side % 2, columns]
             box[1, ~some] = 0
             if (box[1] > 0.5).sum() == 1:
                 box[0, box[1] > 0.5] = 1
     else:  # another category on the left than on the right, or the same
         halves[0].differ[group] = True
-        halves[1].triple(inner.places[0])[:, DIFFERENCE, columns] = 0
+        halves[1].triple(inner.x)[:, DIFFERENCE, columns] = 0
     return halves
 
 
@@ -729,12 +715,13 @@ def model_digest(path, manifest):
     return network_digest([*layers[:-1], Layer(*(a[[k]] for a in layers[-1].floats), [kind])])
 
 
-def lower_bound(manifest, arrays, one, other):
-    """Return the gap of a pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
-    question, EXACT[0] = Question(manifest, arrays), True
+def lower_bound(manifest, arrays):
+    """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
+    question, one, other = Question(manifest, arrays), arrays["witness_left"], arrays["witness_right"]
+    EXACT[0] = True
     require(question.left.holds(one), "the left person of the pair is not in the domain")
     require(question.right.holds(other), "the right person of the pair is not in the domain")
-    EXACT[0] = question.p in (1.0, 2.0, 3.0, INF) and is_straight(question.phi)
+    EXACT[0] = question.p in (1.0, 2.0, 3.0, INF) and all(layer.is_straight for layer in question.phi)
     require(Question(manifest, arrays).is_within(one, other), "the pair is not within eps")
     EXACT[0] = False
     low, high = minus(enclosed(question.layers, one), enclosed(question.layers, other))
@@ -747,19 +734,19 @@ def upper_bound(question, proof, archive):
     require(eps >= question.eps, "the proof is for a smaller eps")
     question.eps = eps
     for k, swapped in enumerate([False] if question.symmetric else [False, True]):
-        root = Part(question.inner(swapped))
-        require(not EXACT[0] or is_straight(root.inner.layers), "--exact is for activations of straight pieces")
+        root = Part(Inner(question, swapped))
+        require(not EXACT[0] or all(layer.is_straight for layer in root.inner.layers), "--exact is for straight pieces")
         root.settle()
         uppers.append(root.cap)
-        if k < len(proof.get("directions") or []):
-            with archive.open(str(proof["directions"][k]["file"])) as file:
+        for direction in (proof.get("directions") or [])[k : k + 1]:
+            with archive.open(str(direction["file"])) as file:
                 stream = Stream(io.BufferedReader(file))
                 uppers[k] = min(uppers[k], read_tree(stream, root.inner))
-            require(stream.sha.hexdigest() == proof["directions"][k]["sha256"], "the proof does not match its digest")
+            require(stream.sha.hexdigest() == direction["sha256"], "the proof does not match its digest")
     return max(0.0, *uppers)
 
 
-def derive(found, archive, model, exact, network):
+def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
     refuse_large(archive)
     manifest, arrays = json.loads(archive.read("manifest.json")), unpacked(archive.read("arrays.npz"))
@@ -767,14 +754,14 @@ def derive(found, archive, model, exact, network):
         raise ValueError("its manifest is not that of a likewise certificate of version 1 to 4")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
     found["claimed"], digests = [low, high], Question(manifest, arrays).digests()
-    proof = manifest["proof"] if manifest["version"] == 4 else {}  # older ones have none, or one of another form
     for name, digest in digests.items():
         require(manifest["digests"][name] == digest, f"the {name} does not match its digest")
     given = network if model is None else model_digest(model, manifest)
     require(given in (None, digests["network"]), "the model is another network than the certificate's")
-    found["lower"] = lower_bound(manifest, arrays, arrays["witness_left"], arrays["witness_right"])
+    found["lower"] = lower_bound(manifest, arrays)
     require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
     EXACT[0] = bool(exact)
+    proof = manifest["proof"] if manifest["version"] == 4 else {}  # before, there was none, or one of another form
     found["upper"] = upper_bound(Question(manifest, arrays), proof, archive)
     if not found["upper"] <= high + CLOSE * max(1.0, high):
         require(proof.get("kind") != "tree", f"the proof shows only an upper of {found['upper']:.9g}")
@@ -787,11 +774,13 @@ def check(path, model=None, exact=False, network=None):
 
     `model` is the path of an npz file, `network` the digest of a network: each must be the certificate's own.
     """
-    found = {"ok": False, "lower": 0.0, "upper": INF, "trusted": [], "reasons": [], "code": 10, "claimed": [0.0, INF]}
-    EXACT[0] = False
+    found, EXACT[0] = (
+        {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10},
+        False,
+    )
     try:
         with np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
-            derive(found, archive, model, exact, network)
+            derive(found, archive, model, network, exact)
     except Refused as reason:
         found["reasons"] = [str(reason)]
     except Exception as fault:  # noqa: BLE001 - whatever a file that is none of ours makes the libraries raise

@@ -64,9 +64,9 @@ class Opened:
                 part["sha256"] = hashlib.sha256(self.proofs[part["file"]]).hexdigest()
 
     def records(self, name: str) -> list[tuple[bytes, int, int]]:
-        """Return (tag, start, end) of every record of a proof; arguments are L, T or D (leaf, lemma, who can differ)."""
+        """Return (tag, start, end) of every record of a proof; arguments are L, T or D: leaf, lemma, who can differ."""
         swapped = name.endswith("1.bin")
-        inner = checker.Question(self.manifest, self.arrays).inner(swapped)
+        inner = checker.Inner(checker.Question(self.manifest, self.arrays), swapped)
         file = io.BytesIO(self.proofs[name])
         stream, found, size = checker.Stream(file), [], len(self.proofs[name])
         while file.tell() < size:
