@@ -26,7 +26,11 @@ from likewise.activations.linear import hull_lines
 from likewise.bounds import reach
 from likewise.bounds.difference import difference_lines
 from likewise.certificate import Proof
+from likewise.cli import main
 from likewise.proof import Log, argued_bounds
+from likewise.proof.reach import argue
+from likewise.report.text import describe
+from likewise.search import search
 from likewise.search.inner import inner_problem
 from likewise.search.question import Question
 from likewise.search.relaxed import Relaxed
@@ -122,6 +126,44 @@ def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
     unnamed = lw.check(replace(bare, trusted=()).save(tmp_path / "c.cert"))
     assert unnamed.code == 20
     assert "no proof" in unnamed.trusted[0]
+
+
+def test_a_solvers_word_is_named_everywhere(tmp_path, capsys):
+    written = search(make(28).problem, engine="milp", solver="highs", seconds=20.0, gap=1e-6, threads=1)
+    path, word = written.save(tmp_path / "a.cert"), "dual bounds of highs"
+    assert written.trusted == (word,)
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    assert (manifest["proof"], manifest["trusted"]) == ({"kind": "solver-trusted"}, [word])
+    found = checker.check(path)
+    assert (found["code"], found["ok"], found["trusted"]) == (20, False, [word])
+    assert main(["check", str(path)]) == 20
+    assert word in capsys.readouterr().out
+    assert f"on the word of: {word}" in describe(written, 0.5)
+
+
+@pytest.mark.parametrize(("maker", "seed"), [(make, 7), (make, 71), (make_wide, 42)])
+def test_that_a_category_cannot_change_is_shown_and_not_trusted(maker, seed, tmp_path):
+    problem = maker(seed).problem
+    inner, _ = inner_problem(problem)
+    where = reach(inner)
+    held = [group for group in inner.right.groups if where.shared[group].all()]
+    argued = argue(inner, where)
+    assert held
+    assert argued.content.count(b"S") >= 1
+    assert argued.trusted == ()
+    taken = replace(where, shared=np.ones_like(where.shared))  # what is not so is not shown
+    can_change = tuple(group for group in inner.right.groups if group.stop - group.start > 1)
+    assert argue(replace(inner, eps=100.0), taken).trusted == can_change
+
+
+def test_a_group_that_is_only_said_not_to_change_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.proof.reach.BUDGETS", (0,))
+    written = certified(make(7).problem, 3.0, 1e-2)
+    assert written.proof is None
+    assert any("cannot differ" in what for what in written.trusted)
+    found = lw.check(written.save(tmp_path / "a.cert"))
+    assert (found.code, found.trusted) == (20, written.trusted)
 
 
 def test_a_certificate_of_an_old_version_is_read():

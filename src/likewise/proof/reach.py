@@ -8,6 +8,7 @@ What is not shown in this way is reported, and then nobody can check the proof.
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ from likewise.proof.evaluation import support
 from likewise.rounding import Array
 
 NEAR = 1e-9  # relative: what a bound must gain to be written
-MOST = 4000  # parts to show that a group cannot change
+BUDGETS = (8, 60, 4000)  # parts to show that a group cannot change: what is cheap comes first, and helps with the rest
 KEPT = 3  # multipliers to try again in the next part
 
 
@@ -50,7 +51,7 @@ def argue(problem: Problem, reach: Reach) -> ReachProof:
     """Return an argument for what `reach` says of this problem (an inner one), as far as there is one."""
     walk = _Walk(problem, reach)
     if not problem.aside:
-        while walk.columns() or walk.groups():
+        while walk.columns() or any(walk.groups(most) for most in BUDGETS):
             pass
     return ReachProof(b"".join(walk.written), tuple(walk.still()))
 
@@ -116,12 +117,12 @@ class _Walk:
             if may and self.wanted.shared[group].all():
                 yield group
 
-    def groups(self) -> bool:
-        """Exclude changes of category where the search did; tell whether any was new."""
+    def groups(self, most: int) -> bool:
+        """Exclude changes of category where the search did, by so many parts; tell whether any was new."""
         new = False
         for group in list(self.still()):
             index = self.problem.right.groups.index(group)
-            shown = _Exclusion(self.problem, self.numbers).of(self.lower, self.upper, index)
+            shown = _Exclusion(self.problem, self.numbers, most).of(self.lower, self.upper, index)
             if shown is not None:
                 self.written.append(SPLIT_SAME + struct.pack(GROUP, 0, index) + shown)
                 self.lower[group] = self.upper[group] = 0.0
@@ -169,10 +170,10 @@ class _Changes:
 class _Exclusion:
     """A tree of parts of the pairs that change some category, none of which holds a similar pair."""
 
-    def __init__(self, problem: Problem, numbers: Numbers) -> None:
+    def __init__(self, problem: Problem, numbers: Numbers, most: int) -> None:
         self.problem, self.numbers, self.groups = problem, numbers, problem.right.groups
         self.kept: list[Array] = []
-        self.parts = 0
+        self.left = most  # parts that may still be looked at
 
     def of(self, lower: Array, upper: Array, index: int) -> bytes | None:
         """Return the tree that shows that a group cannot change, or None if there is none to be had."""
@@ -180,8 +181,8 @@ class _Exclusion:
         return self._tree(_Changes(lower, upper, left, right, (index,)))
 
     def _tree(self, part: _Changes) -> bytes | None:
-        self.parts += 1
-        if self.parts > MOST:
+        self.left -= 1
+        if self.left < 0:
             return None
         lower, upper = part.box(self.problem)
         choices = [self._choices(part, lower, upper, index) for index in part.differ]
@@ -191,6 +192,8 @@ class _Exclusion:
         if shown is not None:
             return shown
         for index, pair in zip(part.differ, choices, strict=True):
+            if len(pair[0]) == len(pair[1]) == 1 and pair[0] == pair[1]:  # no change at all, once it is somebody's
+                return self._by_category(part, index, 0, pair[0])
             for side, some in enumerate(pair):
                 if len(some) > 1:
                     return self._by_category(part, index, side, some[: len(some) // 2])
@@ -206,10 +209,10 @@ class _Exclusion:
 
     def _shown(self, part: _Changes, lower: Array, upper: Array, is_single: bool) -> bytes | None:
         """Return a leaf whose multipliers show that nobody is in a part."""
-        nothing = np.zeros(len(lower))
-        fresh = self._multipliers(part, lower, upper) if is_single or self._by_program else None
-        for mu in [*self.kept, *([] if fresh is None else [fresh])]:
-            if support(self.problem, nothing, mu, lower, upper, part.differ) < 0.0:
+        is_worth_it = is_single or self._by_program
+        fresh = (self._multipliers(part, lower, upper) for _ in range(is_worth_it))  # only if the others do not
+        for mu in itertools.chain(self.kept, fresh):
+            if support(self.problem, np.zeros(len(lower)), mu, lower, upper, part.differ) < 0.0:
                 self.kept = [mu, *(one for one in self.kept if one is not mu)][:KEPT]
                 return side_by_side([lemma(-math.inf, np.empty(0), NO_TARGET, self.numbers.of_metric(mu))]) + END
         return None
