@@ -36,7 +36,7 @@ import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
-WIDEST = 1 << 24  # numbers in one matrix of a proof
+WIDEST = 1 << 25  # numbers in one matrix
 DEEPEST = 10_000  # parts on a path of the tree
 PASSES = 12  # of intervals through the network, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
@@ -55,14 +55,11 @@ def require(condition, reason):
 # ---- arithmetic. A box is an array [lows, highs].
 
 
-def number(x):
-    return Fraction(x) if EXACT[0] else float(x)
-
-
 def array(values):
     """Return numbers to compute with: floats, or the rationals that they are."""
-    plain = np.array(values, dtype=np.float64)
-    return np.asarray(np.frompyfunc(Fraction, 1, 1)(plain), dtype=object) if EXACT[0] else plain
+    if not EXACT[0]:
+        return np.array(values, dtype=np.float64)
+    return np.asarray(np.frompyfunc(Fraction, 1, 1)(np.array(values, dtype=object)), dtype=object)
 
 
 def error(terms, size):
@@ -111,9 +108,9 @@ def norm(rows, p):
 
 
 def straight(*pieces):
+    """Return pieces of a function that is m z + c between a and b."""
     return [
-        (a, b, 0, lambda z, m=m, c=c: number(m) * z + number(c), lambda z, m=m: 0 * z + number(m))
-        for a, b, m, c in pieces
+        (a, b, 0, lambda z, m=m, c=c: array(m) * z + array(c), lambda z, m=m: 0 * z + array(m)) for a, b, m, c in pieces
     ]
 
 
@@ -320,7 +317,7 @@ class Domain:
         if 4 * np.spacing(max(abs(first), abs(first + count * step))) >= 1e-10 * step or most == INF:
             return most
         steps = math.floor(float(most) / step + 1e-9)
-        return 0 * most if steps == 0 else min(most, number((steps + 1e-9) * step))
+        return 0 * most if steps == 0 else min(most, array((steps + 1e-9) * step)[()])
 
 
 class Question:
@@ -404,13 +401,14 @@ class Inner:
         self.compared = slice(self.d + 1, self.size - 1) if is_beside else slice(2 * self.width, 3 * self.width)
         self.limits = sum(len(person.b) for person in self.people)
         self.count = sum(sizes) + 2 * sum(layer.height for layer in self.layers) + len(self.matrix) + self.limits
-        self.terms, self.equations = max(*sizes, len(self.matrix), self.limits) + 8, None
+        self.equations = None  # written once there is an argument
+        require(18 * self.layers[0].weight.size <= WIDEST, "the network is too wide to be checked")
         w, o = self.layers[0].weight, 0 * self.layers[0].weight
         rows = np.concatenate([np.stack(row, axis=1) for row in ((w, o, o), (o, w, o), (o, o, w))])
         self.first = np.concatenate([-rows, rows])  # what the first layer makes of left, right and difference
 
     def build(self):
-        """Return the equations that arguments multiply, a row each, as `Part.bound` lists them."""
+        """Write down the equations that arguments multiply, a row each, as `Part.bound` lists them."""
         require(self.count * self.size <= WIDEST, "the network is too wide for a proof")
         matrix, at = np.zeros((self.count, self.size), dtype=self.matrix.dtype), 0
         for place in self.places:
@@ -429,7 +427,7 @@ class Inner:
             rows = matrix[at : at + len(person.b)]
             rows[:, side * self.width : (side + 1) * self.width], rows[:, -1] = -array(person.A), array(person.b)
             at += len(rows)
-        return matrix
+        self.equations = matrix, abs(matrix)
 
     def by_group(self, c):
         """Return the largest number of each group, row by row."""
@@ -489,7 +487,7 @@ class Arguments:
 
     def __init__(self, stream, inner):
         self.t, lines, count = stream.unpack("<dHH")
-        require(4 * count * inner.size <= WIDEST and (math.isfinite(self.t) or not lines), "odd arguments")
+        require(8 * count * inner.size <= WIDEST and (math.isfinite(self.t) or not lines), "odd arguments")
         self.points, self.targets = stream.vector(lines), [stream.unpack("<Ib") for _ in range(count)]
         require(all(k < inner.size - 1 and sign in (-1, 0, 1) for k, sign in self.targets), "about no number")
         flat = array([stream.vector(lines + inner.count) for _ in range(count)]).reshape(count, -1)
@@ -530,10 +528,7 @@ class Part:
         for _ in range(PASSES if self.alive and self.stale else 0):
             before = self.box.copy()
             self.alive = self.carry()
-            low, high = self.box.astype(np.float64)[:, [self.inner.b, self.inner.a, self.inner.d]]
-            scores = sigmoid(high[1]) - sigmoid(low[0]) if self.inner.is_curved else INF
-            by_scores = self.inner.factor * max(0.0, scores * (1 + 1e-13) + 1e-13)
-            self.limit(min(self.inner.gap(0.0, high[2]), by_scores) if self.alive else -INF)
+            self.limit(self.gap() if self.alive else -INF)
             if not self.alive or (abs(self.box - before) <= 1e-9 * (1 + abs(before))).all():
                 break
         self.stale = False
@@ -565,6 +560,13 @@ class Part:
                 v = np.concatenate([both, dv[:, None]], axis=1)
                 self.box[:, inner.v[k + 1]], self.slopes = v.reshape(2, -1), [*self.slopes, slopes]
         return bool((self.box[0] <= self.box[1]).all())
+
+    def gap(self):
+        """Bound the gap by the intervals of the logits and of their difference."""
+        inner, (low, high) = self.inner, self.box.astype(np.float64)
+        apart = inner.gap(0.0, high[inner.d])
+        scores = (sigmoid(high[inner.a]) - sigmoid(low[inner.b])) * (1 + 1e-13) + 1e-13
+        return min(apart, inner.factor * max(0.0, scores)) if inner.is_curved else apart
 
     def limit(self, gap):
         """Take a bound of the gap that holds for the pairs within the box; the others have one below `since`."""
@@ -600,18 +602,18 @@ class Part:
         may be off by, being a float, counts times the largest value of what it multiplies.
         """
         inner, count = self.inner, len(given.targets)
-        inner.equations = inner.build() if inner.equations is None else inner.equations
-        lines, target = (
-            np.zeros((len(given.points), inner.size), dtype=given.y.dtype),
-            0 * given.y[:, :1] * self.box[:1],
-        )
+        if inner.equations is None:
+            inner.build()
+        equations, of_equations = inner.equations
+        lines = np.zeros((len(given.points), inner.size), dtype=given.y.dtype)
+        target = np.zeros((count, inner.size), dtype=given.y.dtype)
         if len(lines):
             slope, offset = inner.tangents(given.t, given.points, *map(float, self.box[:, inner.b]))
             lines[:, inner.a], lines[:, inner.b], lines[:, -1] = 1, -slope, -offset
         target[range(count), [k for k, _ in given.targets]] = [sign for _, sign in given.targets]
-        c = target + given.weights @ lines + given.y @ inner.equations
-        sizes = abs(target) + given.weights @ abs(lines) + abs(given.y) @ abs(inner.equations)
-        total = [error(inner.terms + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
+        c = target + given.weights @ lines + given.y @ equations
+        sizes = abs(target) + given.weights @ abs(lines) + abs(given.y) @ of_equations
+        total = [error(inner.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
         total.append(self.people(c[:, inner.x].reshape(count, 3, -1)))
         for k, layer in enumerate(inner.layers[:-1]):
             z, v = self.triple(inner.z[k]), self.triple(inner.v[k + 1])
@@ -651,7 +653,7 @@ def split(stream, tag, part):
         steps = k < 2 * inner.width and k % inner.width in inner.one.steps
         for half, is_upper in zip(halves, (True, False)):
             end = inner.one.on_grid(k % inner.width, value, is_upper) if steps else value
-            half.narrow(k, is_upper, number(end) if math.isfinite(end) else end)
+            half.narrow(k, is_upper, array(end)[()] if math.isfinite(end) else end)
         return halves
     require(tag in (b"C", b"S"), "the proof has a step that is none")
     side, group = stream.unpack("<BH")
@@ -774,10 +776,8 @@ def check(path, model=None, exact=False, network=None):
 
     `model` is the path of an npz file, `network` the digest of a network: each must be the certificate's own.
     """
-    found, EXACT[0] = (
-        {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10},
-        False,
-    )
+    found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
+    EXACT[0] = False
     try:
         with np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
             derive(found, archive, model, network, exact)
