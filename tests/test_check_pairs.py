@@ -79,9 +79,7 @@ def followed(path, lefts, rights, rng, noise, patch):
 
         def disturbed(stream, inner):
             given = arguments(stream, inner)
-            given.y = given.y * (1 + noise * rng.normal(size=given.y.shape)) + noise * 0.01 * rng.normal(
-                size=given.y.shape
-            )
+            given.y = given.y + noise * rng.normal(size=given.y.shape) * (0.01 + np.abs(given.y))
             start = inner.count - inner.limits
             given.y[:, start:] = np.maximum(given.y[:, start:], 0)
             given.mu = given.y[:, start - len(inner.matrix) : start]
