@@ -81,7 +81,8 @@ def upper_sum(rows):
 
 
 def meet(a, b):
-    return np.array([np.maximum(a[0], b[0]), np.minimum(a[1], b[1])])
+    """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
+    return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
 
 
 def minus(a, b):
@@ -169,8 +170,10 @@ def below_tangent(f, slope, p, c, a, b):
     """Bound p f - c z on [a, b], where it is concave, by its tangent at about the highest point; any point would do."""
     falls, rises = p * slope(a) - c <= 0, p * slope(b) - c >= 0
     low, high = np.where(rises, b, a), np.where(falls, a, b)
-    while np.max(high - low - 1e-10 * (1 + abs(low))) > 0:
+    for _ in range(200):
         z = low + (high - low) / 2
+        if not np.max(high - low - 1e-10 * (1 + abs(low))) > 0:
+            break
         rises = p * slope(z) - c > 0
         low, high = np.where(rises, z, low), np.where(rises, high, z)
     g = slope(low)
@@ -214,7 +217,7 @@ class Layer:
 
     def __init__(self, weight, bias, names):
         require(weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),), "a layer has odd shapes")
-        require(np.isfinite(weight).all() and np.isfinite(bias).all(), "a weight is not finite")
+        require((abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "a weight is not finite, or beyond 1e15")
         require(all(name in PIECES for name in names), "an activation is unknown")
         self.floats, self.names, (self.height, self.width) = (weight, bias), tuple(names), weight.shape
         self.weight, self.bias = array(weight), array(bias)
@@ -540,14 +543,13 @@ class Part:
         """
         inner = self.inner
         self.box[:, inner.x] = agreed(*self.triple(inner.x).swapaxes(0, 1)).reshape(2, -1)
-        terms, self.slopes = self.people(inner.first), []
-        if (terms == -INF).any():
+        if (self.people(0 * inner.first[:1]) == -INF).any():  # a group has no category left, or no change
             return False
-        low, high = upper_sum(terms).reshape(2, 3, -1)
-        z = v = np.array([-low, high])
+        low, high = upper_sum(self.people(inner.first)).reshape(2, 3, -1)
+        z, self.slopes = np.array([-low, high]), []
         for k, (layer, place) in enumerate(zip(inner.layers, inner.z)):
             bias = np.stack([layer.bias, layer.bias, 0 * layer.bias])
-            z = layer.affine(v, bias) if k else minus(z, [-bias, -bias])
+            z = layer.affine(self.triple(inner.v[k]), bias) if k else minus(z, [-bias, -bias])
             z = agreed(*meet(self.triple(place), z).swapaxes(0, 1))
             if layer.twins is not None:
                 z[0] = np.where(layer.twins, z[0][:, None], -INF).max(axis=-1)
@@ -557,9 +559,9 @@ class Part:
                 both, slopes = layer.values(z[:, :2]), layer.each(quotients, z[0, :2].min(axis=0), z[1, :2].max(axis=0))
                 ends = np.stack([s * end for s in slopes for end in z[:, DIFFERENCE]])
                 dv = meet([-up(-ends.min(axis=0)), up(ends.max(axis=0))], minus(both[:, LEFT], both[:, RIGHT]))
-                v = np.concatenate([both, dv[:, None]], axis=1)
-                self.box[:, inner.v[k + 1]], self.slopes = v.reshape(2, -1), [*self.slopes, slopes]
-        return bool((self.box[0] <= self.box[1]).all())
+                self.box[:, inner.v[k + 1]] = np.concatenate([both, dv[:, None]], axis=1).reshape(2, -1)
+                self.slopes.append(slopes)
+        return not (self.box[0] > self.box[1]).any()
 
     def gap(self):
         """Bound the gap by the intervals of the logits and of their difference."""

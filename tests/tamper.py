@@ -301,6 +301,12 @@ MUTATIONS: dict[str, Callable[[Opened, Rng], None]] = {
     "a weight turned": array_edit("W1", one_entry(flip)),
     "a bias moved": array_edit("b0", one_entry(nudge)),
     "a weight that is none": array_edit("W0", one_entry(lambda x, r: float("nan"))),
+    "a huge weight": array_edit("W0", one_entry(lambda x, r: float(r.choice([1e15, 1e300, 1.7e308, np.inf])))),
+    "a huge bound of the domain": both_sides("upper", lambda v, r: move(v, r, 1e300)),
+    "a threshold beyond all": in_record(
+        b"LT", at_offset(1, "<d", lambda t, r: float(r.choice([np.nan, np.inf, 2.0, -1.0])))
+    ),
+    "a number that is none": float_edit(b"LTD", lambda x, r: float(r.choice([np.nan, np.inf, -np.inf, 1e308]))),
     "the metric shrunk": array_edit("metric", lambda v, r: np.multiply(v, 0.5, out=v)),
     "a metric entry moved": array_edit("metric", one_entry(nudge)),
     "the witness moved": array_edit("witness_left", one_entry(nudge)),

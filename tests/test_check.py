@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import math
 import shutil
+import struct
 import subprocess
 import sys
 import tokenize
@@ -26,7 +28,7 @@ import likewise_checker as checker
 from likewise.activations.linear import hull_lines
 from likewise.bounds import reach
 from likewise.bounds.difference import difference_lines
-from likewise.certificate import Proof
+from likewise.certificate import Payload, Proof
 from likewise.cli import main
 from likewise.proof import Log, argued_bounds
 from likewise.proof.reach import argue
@@ -165,6 +167,22 @@ def test_a_group_that_is_only_said_not_to_change_is_reported(tmp_path, monkeypat
     assert any("cannot differ" in what for what in written.trusted)
     found = lw.check(written.save(tmp_path / "a.cert"))
     assert (found.code, found.trusted) == (20, written.trusted)
+
+
+@pytest.mark.parametrize("kind", ["relu", "leaky_relu", "softplus", "elu"])
+@pytest.mark.parametrize("written", [b"E", b"Z" + struct.pack("<Id", 129, 0.0) + b"EE"], ids=["whole", "split"])
+def test_what_overflows_proves_nothing(kind, written, tmp_path):
+    layers = [lw.Layer([[size]], [0.0], kind) for size in [1e15] * 24 + [1e-15] * 24]  # all in all, about x
+    domain = lw.Domain([lw.Continuous("x", 1.0, 50.0)])
+    network = lw.Network([*layers, lw.Layer([[1.0]], [-5.0], "sigmoid")])
+    problem = lw.Problem(network, domain, domain, lw.WeightedLp([1.0]), 10.0)
+    payload = Payload(lambda: io.BytesIO(written), hashlib.sha256(written).hexdigest(), len(written), 1, 1)
+    proof = Proof(problem.eps, (payload,))
+    person = lw.Witness(np.ones(1), np.ones(1), 0.5, 0.5, 0.0, domain)
+    claim = lw.Certificate(problem, 0.0, 0.1, person, "a liar", "none", 0.0, proof=proof)
+    found = checker.check(claim.save(tmp_path / "a.cert"))
+    assert found["code"] == 10
+    assert found["upper"] > 0.9  # the sigmoids of -4 and 6 are that far apart
 
 
 def test_a_certificate_of_an_old_version_is_read():
