@@ -699,7 +699,9 @@ def unpacked(content):
     """Return the arrays of an npz; nothing is unpickled."""
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         refuse_large(arrays.zip)
-        return {name: arrays[name] if arrays[name].dtype.kind == "U" else arrays[name].astype("<f8") for name in arrays}
+        found = dict(arrays)
+    numbers = {name for name, values in found.items() if values.dtype.kind != "U"}
+    return found | {name: found[name].astype("<f8", casting="same_kind") + 0.0 for name in numbers}
 
 
 def refuse_large(archive):

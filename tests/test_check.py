@@ -116,8 +116,14 @@ def test_the_model_must_be_the_same(saved, tmp_path):
     npz = tmp_path / "model.npz"
     lw.write_npz(problem.network, npz)
     assert checker.check(path, npz)["code"] == 0
+    with np.load(npz) as arrays:
+        turned = {name: np.where(arrays[name] == 0, -0.0, arrays[name]) for name in arrays if name[0] in "Wb"}
+        np.savez(npz, activations=arrays["activations"], **turned)
+    assert checker.check(path, npz)["code"] == 0  # -0.0 is 0.0
     lw.write_npz(other, npz)
     assert checker.check(path, npz)["code"] == 10
+    np.savez(npz, W0=np.ones((1, 1), dtype=complex))
+    assert checker.check(path, npz)["code"] == 2
 
 
 def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
