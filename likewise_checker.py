@@ -100,6 +100,8 @@ def agreed(left, right, d):
 def norm(rows, p):
     """Bound the p-norm of rows of numbers from above, by floats and without overflow."""
     sizes = abs(np.array(rows, dtype=np.float64))
+    if not sizes.shape[-1]:
+        return sizes.sum(axis=-1)
     peak = sizes.max(axis=-1, keepdims=True, initial=1e-290)
     return peak[..., 0] * np.linalg.norm(sizes / peak, p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
 
@@ -331,10 +333,11 @@ class Question:
         self.layers = self.chain(manifest["activations"], "", arrays)
         self.phi = [] if form.get("phi") is None else self.chain(form["phi"], "phi_", arrays)
         self.left, self.right = Domain(manifest["left"]), Domain(manifest["right"])
-        self.p, self.eps, rows = float(form["p"]), float(manifest["eps"]), len(arrays["metric"])
-        self.metric = Layer(arrays["metric"], np.zeros(rows), ["identity"] * rows)
+        self.matrix, self.p, self.eps = arrays["metric"], float(form["p"]), float(manifest["eps"])
         require(self.p >= 1.0 and 0.0 <= self.eps < INF and self.layers[-1].height == 1, "an odd metric, eps or output")
-        require(self.metric.width == (self.phi[-1].height if self.phi else self.left.width), "the metric does not fit")
+        require(self.matrix.ndim == 2 and (abs(self.matrix) <= 1e15).all(), "the metric is no matrix up to 1e15")
+        width = self.phi[-1].height if self.phi else self.left.width
+        require(self.matrix.shape[1] == width, "the metric does not fit")
         widths = {self.layers[0].width, self.left.width, self.right.width, (self.phi or self.layers)[0].width}
         require(len(widths) == 1, "network and domain do not fit")
         require(manifest["left"]["features"] == manifest["right"]["features"], "there are two kinds of people")
@@ -347,9 +350,8 @@ class Question:
         return layers
 
     def digests(self):
-        weight = self.metric.floats[0]
-        sha = hashlib.sha256(f"likewise metric 1 {self.p} {weight.shape}".encode())
-        sha.update(np.ascontiguousarray(weight, dtype="<f8").tobytes())
+        sha = hashlib.sha256(f"likewise metric 1 {self.p} {self.matrix.shape}".encode())
+        sha.update(np.ascontiguousarray(self.matrix, dtype="<f8").tobytes())
         sha.update(network_digest(self.phi).encode() if self.phi else b"")
         parts = [network_digest(self.layers), self.left.digest, self.right.digest, sha.hexdigest()]
         whole = hashlib.sha256("\n".join([*parts, self.eps.hex()]).encode()).hexdigest()
@@ -358,7 +360,9 @@ class Question:
     def is_within(self, one, other):
         """Tell whether d(one, other) <= eps, exactly if numbers are rationals now, else rounded outward."""
         d = minus(enclosed(self.phi, one), enclosed(self.phi, other))
-        sizes = abs(self.metric.affine(d, self.metric.bias)).max(axis=0)
+        rows, apart = len(self.matrix), (d != 0).any(axis=0)
+        metric = Layer(self.matrix[:, apart], np.zeros(rows), ["identity"] * rows)
+        sizes = abs(metric.affine(d[:, apart], metric.bias)).max(axis=0)
         if not EXACT[0]:
             return norm(sizes, self.p) <= self.eps
         power = 1 if self.p == INF else int(self.p)
@@ -370,7 +374,7 @@ class Inner:
 
     def __init__(self, question, swapped):
         last, (weight, bias) = question.layers[-1].names[0], question.layers[-1].floats
-        self.layers, self.p, self.eps, matrix = [*question.layers], question.p, question.eps, question.metric.floats[0]
+        self.layers, self.p, self.eps, matrix = [*question.layers], question.p, question.eps, question.matrix
         self.people = (question.right, question.left) if swapped else (question.left, question.right)
         self.is_curved, self.factor = last in ("sigmoid", "tanh"), 2.0 if last == "tanh" else 1.0
         if self.is_curved:  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
