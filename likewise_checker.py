@@ -6,160 +6,194 @@ such pair is scored at least `lower` apart. This file needs Python and numpy, im
 both numbers again from what is in the certificate: the question (weights, domain, metric, eps: float64 numbers, read as
 the real numbers they are), the pair, and a proof of `upper`.
 
-The proof is a tree of parts of all pairs (left, right). A part has intervals for what enters every neuron: z of the
-left person, z of the right one, and dz = z_left - z_right. At the root they come from interval arithmetic. A split cuts
-an interval, a group's categories or an integer in two, so that both parts cover the part; a lemma narrows an interval,
-and is verified first; a leaf bounds the gap of the pairs of its part. Lemmas and leaves are *arguments*: multipliers.
-Any multipliers prove something: `Part.bound` says what, and why. docs/certificate-format.md has the bytes.
+The proof is a tree of parts of all pairs. A part has an interval for every number that a pair has: x of both people and
+their difference d; per layer z and v = f(z) of both, and their differences dz, dv. At the root the intervals come from
+interval arithmetic. A split cuts one of them, a person's categories, or "same category or not" in two, so that both
+parts cover the part. An *argument* bounds a linear function of these numbers by multipliers of the equations between
+them. Any multipliers prove something: `Part.bound` says what, and why. docs/certificate-format.md has the bytes.
 
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
-for underflow): `error`. exp, log, tanh, erfc are trusted to 2^-48 (1 + |value|). With --exact, networks of straight
-pieces are checked in rational arithmetic, where `error` is 0; norms, exp, log are then still floats, rounded outward.
+for underflow): `error`. exp, log, tanh, erfc are trusted to 2^-48 (1 + |value|): `slop`. With --exact, networks of
+straight pieces are checked in rational arithmetic, where both are 0; norms and logarithms are still floats, rounded
+outward.
 
 Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
-import argparse, hashlib, io, json, math, struct, sys, zipfile
+import argparse
+import hashlib
+import io
+import json
+import math
+import struct
+import sys
+import zipfile
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
-INF, LEFT, RIGHT, DZ = math.inf, 0, 1, 2
+INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
+WIDEST = 1 << 25  # numbers in one matrix
 DEEPEST = 10_000  # parts on a path of the tree
 PASSES = 12  # of intervals through the network, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
-LIBRARY = 2.0**-48
-EXACT = [False]  # whether this run computes with rationals
+EXACT = [False]  # whether numbers are rationals just now
 
-class Refused(Exception): """The certificate says something that is not so."""
-class Unreadable(Exception): """The file is no certificate."""
+
+class Refused(Exception):
+    """The certificate says something that is not so."""
+
 
 def require(condition, reason):
-    if not condition: raise Refused(reason)
+    if not condition:
+        raise Refused(reason)
+
 
 # ---- arithmetic. A box is an array [lows, highs].
 
+
 def array(values):
     """Return numbers to compute with: floats, or the rationals that they are."""
-    plain = np.array(values, dtype=np.float64)
-    return np.asarray(np.frompyfunc(Fraction, 1, 1)(plain), dtype=object) if EXACT[0] else plain
+    if not EXACT[0]:
+        return np.array(values, dtype=np.float64)
+    return np.asarray(np.frompyfunc(Fraction, 1, 1)(np.array(values, dtype=object)), dtype=object)
 
-def error(terms, size, exact=None):
+
+def error(terms, size):
     """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
-    return 0 * size if (EXACT[0] if exact is None else exact) else (terms + 8) * 2.0**-52 * size + 1e-290
+    return 0 * size if EXACT[0] else (terms + 8) * 2.0**-52 * size + 1e-290
 
-def up(x): return x + error(0, abs(x))
-def down(x): return x - error(0, abs(x))
-def meet(a, b): return np.array([np.maximum(a[0], b[0]), np.minimum(a[1], b[1])])
-def plus(a, b): return np.array([down(a[0] + b[0]), up(a[1] + b[1])])
-def minus(a, b): return np.array([down(a[0] - b[1]), up(a[1] - b[0])])
-def largest(box): return np.maximum(abs(box[0]), abs(box[1]))
-def corner(c, box): return up(np.maximum(c * box[0], c * box[1]))  # the largest c x over a box, one by one
-def dot(row, exact): return sum((Fraction(a) * x for a, x in zip(row, exact) if a and x), Fraction(0))
 
-def upper_sum(parts):
-    """Bound the sum of all numbers of some arrays."""
-    flat = np.concatenate([np.atleast_1d(part) for part in parts])
-    return flat.sum() + error(2 * len(flat), abs(flat).sum())
+def slop(value):
+    """Bound what a library function that returned this value may be off by."""
+    return 0 * value if EXACT[0] else 2.0**-48 * (1 + abs(value))
 
-def norm(values, p):
-    """Return the p-norm of floats, without overflow, up to a relative 4e-15 for each of them and 8 more."""
-    peak = float(abs(values).max(initial=0.0))
-    return peak if peak == 0.0 or p == INF else peak * float(((abs(values) / peak) ** p).sum()) ** (1 / p)
 
-# ---- activations: straight ones as pieces (from, to, slope, offset); curved ones with their slope, the places where
-# ---- convexity turns, and whether each stretch is convex (the turns of silu, z tanh(z/2) = 2, are rounded: f is flat
-# ---- to 1e-45 in between). The slope at a kink is the one on its right.
+def up(x):
+    return x + error(0, abs(x))
 
-STRAIGHT = {
-    "identity": [(-INF, INF, 1, 0)],
-    "relu": [(-INF, 0, 0, 0), (0, INF, 1, 0)],
-    "leaky_relu": [(-INF, 0, Fraction(0.01), 0), (0, INF, 1, 0)],
-    "relu6": [(-INF, 0, 0, 0), (0, 6, 1, 0), (6, INF, 0, 6)],
-    "hardtanh": [(-INF, -1, 0, -1), (-1, 1, 1, 0), (1, INF, 0, 1)],
-    "hardsigmoid": [(-INF, -3, 0, 0), (-3, 3, Fraction(1, 6), Fraction(1, 2)), (3, INF, 0, 1)],
+
+def upper_sum(rows):
+    return rows.sum(axis=1) + error(2 * rows.shape[1], abs(rows).sum(axis=1))
+
+
+def meet(a, b):
+    """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
+    return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
+
+
+def minus(a, b):
+    return np.array([-up(b[1] - a[0]), up(a[1] - b[0])])
+
+
+def agreed(left, right, d):
+    """Narrow boxes of left, right and their difference by each other."""
+    d = meet(d, minus(left, right))
+    left = meet(left, minus(right, -d[::-1]))
+    right = meet(right, minus(left, d))
+    return np.stack([left, right, meet(d, minus(left, right))], axis=1)
+
+
+def norm(rows, p):
+    """Bound the p-norm of rows of numbers from above, by floats and without overflow."""
+    sizes = abs(np.array(rows, dtype=np.float64))
+    if not sizes.shape[-1]:
+        return sizes.sum(axis=-1)
+    peak = sizes.max(axis=-1, keepdims=True, initial=1e-290)
+    return peak[..., 0] * np.linalg.norm(sizes / peak, p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
+
+
+# ---- activations: pieces (from, to, bend, f, slope of f); bend is 1 where f is convex, -1 where it is concave, 0 where
+# ---- it is straight. (The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.)
+
+
+def straight(*pieces):
+    """Return pieces of a function that is m z + c between a and b."""
+    return [
+        (a, b, 0, lambda z, m=m, c=c: array(m) * z + array(c), lambda z, m=m: 0 * z + array(m)) for a, b, m, c in pieces
+    ]
+
+
+def curved(f, slope, bend, *turns):
+    """Return pieces of one function that bends the other way at each turn."""
+    return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
+
+
+def sigmoid(z):
+    return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
+
+
+def normal(z):
+    return 0.5 * np.asarray(np.frompyfunc(math.erfc, 1, 1)(-z * math.sqrt(0.5)), dtype=np.float64)
+
+
+TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
+PIECES = {
+    "identity": straight((-INF, INF, 1, 0)),
+    "relu": straight((-INF, 0, 0, 0), (0, INF, 1, 0)),
+    "leaky_relu": straight((-INF, 0, 0.01, 0), (0, INF, 1, 0)),
+    "relu6": straight((-INF, 0, 0, 0), (0, 6, 1, 0), (6, INF, 0, 6)),
+    "hardtanh": straight((-INF, -1, 0, -1), (-1, 1, 1, 0), (1, INF, 0, 1)),
+    "hardsigmoid": straight((-INF, -3, 0, 0), (-3, 3, Fraction(1, 6), 0.5), (3, INF, 0, 1)),
+    "sigmoid": curved(sigmoid, lambda z: sigmoid(z) * sigmoid(-z), 1, 0),
+    "tanh": curved(np.tanh, lambda z: 4 * sigmoid(2 * z) * sigmoid(-2 * z), 1, 0),
+    "softsign": curved(lambda z: z / (1 + abs(z)), lambda z: (1 + abs(z)) ** -2.0, 1, 0),
+    "softplus": curved(lambda z: np.maximum(z, 0) + np.log1p(np.exp(-abs(z))), sigmoid, 1),
+    "elu": [(-INF, 0, 1, np.expm1, np.exp), *straight((0, INF, 1, 0))],
+    "selu": [(-INF, 0, 1, lambda z: STEEP * np.expm1(z), lambda z: STEEP * np.exp(z)), *straight((0, INF, SELU, 0))],
+    "silu": curved(lambda z: z * sigmoid(z), lambda z: sigmoid(z) * (1 + z * sigmoid(-z)), -1, -TURN, TURN),
+    "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * np.exp(-z * z / 2) / TAU**0.5, -1, -ROOT, ROOT),
 }
-ERFC, SELU, SELU_LEFT = np.frompyfunc(math.erfc, 1, 1), 1.0507009873554805, 1.7580993408473766
 
-def sigmoid(z): return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
-def bump(z): return np.exp(-abs(z)) / (1.0 + np.exp(-abs(z))) ** 2
-def normal(z): return 0.5 * np.asarray(ERFC(np.asarray(-z * math.sqrt(0.5))), dtype=np.float64)
-def bell(z): return np.exp(-np.clip(z, -40, 40) ** 2 / 2) / math.sqrt(2 * math.pi)
-def left(z): return np.minimum(z, 0.0)
-
-CURVED = {
-    "sigmoid": (sigmoid, bump, (0.0,), (True, False)),
-    "tanh": (np.tanh, lambda z: 4 * bump(2 * z), (0.0,), (True, False)),
-    "softsign": (lambda z: z / (1 + abs(z)), lambda z: (1 + abs(z)) ** -2.0, (0.0,), (True, False)),
-    "softplus": (lambda z: np.maximum(z, 0) + np.log1p(np.exp(-abs(z))), sigmoid, (), (True,)),
-    "elu": (lambda z: np.where(z < 0, np.expm1(left(z)), z), lambda z: np.exp(left(z)), (0.0,), (True, True)),
-    "selu": (lambda z: np.where(z < 0, SELU_LEFT * np.expm1(left(z)), SELU * z),
-             lambda z: np.where(z < 0, SELU_LEFT * np.exp(left(z)), SELU), (0.0,), (True, True)),
-    "silu": (lambda z: z * sigmoid(z), lambda z: sigmoid(z) * (1 + z * sigmoid(-z)),
-             (-2.3993572805154675, 2.3993572805154675), (False, True, False)),
-    "gelu": (lambda z: z * normal(z), lambda z: normal(z) + np.clip(z, -40, 40) * bell(z),
-             (-math.sqrt(2.0), math.sqrt(2.0)), (False, True, False)),
-}
-
-def top(name, p, c, low, high):
-    """Bound p f(z) - c z over low <= z <= high, one by one."""
-    best = np.full(low.shape, -INF, dtype=low.dtype)
-    if name in STRAIGHT:  # on each piece it is linear: the ends decide
-        for start, stop, slope, offset in STRAIGHT[name]:
-            slope, offset = (slope, offset) if EXACT[0] else (float(slope), float(offset))
-            a, b = np.maximum(low, start), np.minimum(high, stop)
-            for z in (a, b):
-                off = error(4, abs(p) * (abs(slope * z) + abs(offset)) + abs(c * z))
-                value = p * (slope * z + offset) - c * z + off
-                best = np.where((a <= b) & (value > best), value, best)
-        return best
-    require(not EXACT[0], f"--exact is for activations of straight pieces, not {name}")
-    f, slope, turns, shapes = CURVED[name]
-    for start, stop, convex in zip((-INF, *turns), (*turns, INF), shapes):
-        a, b = np.maximum(low, start), np.minimum(high, stop)
-        inside = a <= b
-        a, b = np.where(inside, a, low), np.where(inside, b, low)
-        found = np.maximum(at(f, p, c, a), at(f, p, c, b))
-        bent = inside & (a < b) & ((p < 0) if convex else (p > 0))  # there p f is concave: below its tangents
-        if bent.any(): found[bent] = below_tangent(f, slope, p[bent], c[bent], a[bent], b[bent])
-        best = np.where(inside, np.maximum(best, found), best)
-    return best
 
 def at(f, p, c, z):
     value = f(z)
-    return p * value - c * z + abs(p) * LIBRARY * (1 + abs(value)) + error(2, abs(p * value) + abs(c * z))
+    return p * value - c * z + abs(p) * slop(value) + error(2, abs(p * value) + abs(c * z))
+
+
+def top(name, p, c, low, high):
+    """Bound p f(z) - c z over low <= z <= high, one by one: the ends of pieces decide, but where p f is concave."""
+    p, c, low, high = np.broadcast_arrays(p, c, low, high)
+    best = np.full(low.shape, -INF, dtype=low.dtype)
+    for start, stop, bend, f, slope in PIECES[name]:
+        inside = (low <= stop) & (high >= start)
+        a, b = (np.minimum(np.maximum(end, start), stop) for end in (low, high))
+        found, bent = np.maximum(at(f, p, c, a), at(f, p, c, b)), inside & (a < b) & (p * bend < 0)
+        if bent.any():
+            found[bent] = below_tangent(f, slope, p[bent], c[bent], a[bent], b[bent])
+        best = np.where(inside, np.maximum(best, found), best)
+    return best
+
 
 def below_tangent(f, slope, p, c, a, b):
     """Bound p f - c z on [a, b], where it is concave, by its tangent at about the highest point; any point would do."""
-    low, high = a, np.maximum(np.nextafter(b, -INF), a)  # the slope at the right end is that on its left
-    falls, rises = p * slope(low) - c <= 0, p * slope(high) - c >= 0
-    low, high = np.where(rises, high, low), np.where(falls, low, high)
-    while np.max(high - low - 1e-10 * (1 + abs(low))) > 0:
+    falls, rises = p * slope(a) - c <= 0, p * slope(b) - c >= 0
+    low, high = np.where(rises, b, a), np.where(falls, a, b)
+    for _ in range(200):
         z = low + (high - low) / 2
+        if not np.max(high - low - 1e-10 * (1 + abs(low))) > 0:
+            break
         rises = p * slope(z) - c > 0
         low, high = np.where(rises, z, low), np.where(rises, high, z)
     g = slope(low)
-    off = (abs(p) * LIBRARY * (1 + abs(low)) + error(2, abs(p * g) + abs(c))) * (b - a)
+    off = (abs(p) * slop(low) + error(2, abs(p * g) + abs(c))) * (b - a)
     return at(f, p, c, low) + up(np.maximum((p * g - c) * (a - low), (p * g - c) * (b - low)) + 2 * off)
 
+
 def quotients(name, low, high):
-    """Bound all difference quotients (f(z) - f(z')) / (z - z') over low <= z, z' <= high."""
-    box = np.array([np.full(low.shape, INF), np.full(low.shape, -INF)]).astype(low.dtype)
-    if name in STRAIGHT:
-        for start, stop, slope, _ in STRAIGHT[name]:
-            touches = ((low < stop) & (high > start)) | ((low == high) & (low >= start) & (low <= stop))
-            one, off = Fraction(slope) if EXACT[0] else float(slope), 0 if EXACT[0] or slope in (0, 1) else 1e-16
-            box[0][touches & (box[0] > one - off)], box[1][touches & (box[1] < one + off)] = one - off, one + off
-        return box
-    _, slope, turns, _ = CURVED[name]
-    points = [low, np.maximum(np.nextafter(high, -INF), low)]
-    for z in points + [np.clip(end, *points) for turn in turns for end in (turn, np.nextafter(turn, -INF))]:
-        off = LIBRARY * (1 + abs(z)) + error(2, abs(slope(z)))
-        box = np.array([np.minimum(box[0], slope(z) - off), np.maximum(box[1], slope(z) + off)])
+    """Bound all difference quotients (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
+    box = np.array([np.full(low.shape, INF), np.full(low.shape, -INF)], dtype=low.dtype)
+    for start, stop, bend, _, slope in PIECES[name]:
+        touches = ((low < stop) & (high > start)) | ((low == high) & (low >= start) & (low <= stop))
+        for end in (low, high):
+            z = np.minimum(np.maximum(end, start), stop)
+            s, off = slope(z), slop(z if bend else slope(z))
+            box = np.where(touches, [np.minimum(box[0], s - off), np.maximum(box[1], s + off)], box)
     return box
+
 
 def apart(k, c, slopes, dz, dv):
     """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes.
@@ -167,166 +201,57 @@ def apart(k, c, slopes, dz, dv):
     For k > 0 the largest dv at a dz is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1, so these and
     the ends decide; for k < 0 the same is true of -dv.
     """
-    s0, s1 = (np.where(k < 0, -a, b) for a, b in (slopes[::-1], slopes))
-    most, size, steep = np.where(k < 0, -dv[0], dv[1]), abs(k), largest((s0, s1))
-    meets = [np.where(s != 0, most / np.where(s != 0, s, s + 1), s) for s in (s0, s1)]
+    s0, s1 = np.where(k < 0, -slopes[::-1, None], slopes[:, None])
+    most, size, steep = np.where(k < 0, -dv[0], dv[1]), abs(k), np.maximum(abs(s0), abs(s1))
     best = np.full(k.shape, -INF, dtype=k.dtype)
-    for point in (dz[0], dz[1], 0 * most, *meets):
+    for point in (dz[0], dz[1], 0 * most, *(np.where(s != 0, most / np.where(s != 0, s, 1), 0) for s in (s0, s1))):
         z = np.minimum(np.maximum(point, dz[0]), dz[1])
         value = size * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
         best = np.maximum(best, value + error(8, (size * steep + abs(c)) * abs(z)))
     return best
 
+
 # ---- the question
 
+
 class Layer:
+    """z = weight v + bias, and the activations of z."""
+
     def __init__(self, weight, bias, names):
         require(weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),), "a layer has odd shapes")
-        require(np.isfinite(weight).all() and np.isfinite(bias).all(), "a weight is not finite")
-        require(all(name in STRAIGHT or name in CURVED for name in names), "an activation is unknown")
+        require((abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "a weight is not finite, or beyond 1e15")
+        require(all(name in PIECES for name in names), "an activation is unknown")
         self.floats, self.names, (self.height, self.width) = (weight, bias), tuple(names), weight.shape
         self.weight, self.bias = array(weight), array(bias)
-        self.plus, self.minus, self.size = np.maximum(self.weight, 0), np.minimum(self.weight, 0), abs(self.weight)
         self.kinds = [(name, np.flatnonzero(np.array(names) == name)) for name in dict.fromkeys(names)]
+        self.is_straight = not any(bend for name in names for _, _, bend, _, _ in PIECES[name])
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
-        self.twins = [np.flatnonzero(same == k) for k in np.flatnonzero(np.bincount(same) > 1)]
+        self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
 
-    def affine(self, box, bias=1):
-        """Bound weight v + bias over a box of v (without the bias if it is 0)."""
-        off = error(2 * self.width + 2, self.size @ largest(box) + abs(self.bias))
-        ends = [self.plus @ a + self.minus @ b + bias * self.bias for a, b in (box, box[::-1])]
-        return np.array([ends[0] - off, ends[1] + off])
+    def affine(self, box, bias):
+        """Bound weight v + bias over a box of v."""
+        rises, falls = np.maximum(self.weight, 0).T, np.minimum(self.weight, 0).T
+        off = error(2 * self.width + 2, abs(box).max(axis=0) @ abs(self.weight).T + abs(bias))
+        return np.array([box[k] @ rises + box[1 - k] @ falls + bias + sign * off for k, sign in ((0, -1), (1, 1))])
 
     def each(self, function, *arrays):
         """Apply a function of one activation to the neurons that have it."""
-        if len(self.kinds) == 1: return function(self.names[0], *arrays)
-        out = [(rows, function(name, *(a[rows] for a in arrays))) for name, rows in self.kinds]
-        joined = np.empty_like(np.concatenate([found for _, found in out], axis=-1))
-        for rows, found in out: joined[..., rows] = found
-        return joined
+        found = [function(name, *(a[..., rows] for a in arrays)) for name, rows in self.kinds]
+        order = np.argsort(np.concatenate([rows for _, rows in self.kinds]))
+        return np.concatenate(found, axis=-1)[..., order]
 
     def values(self, box):
         """Bound the activations over a box of z."""
-        one = 0 * box[0] + 1
-        return np.array([-self.each(top, -one, 0 * one, *box), self.each(top, one, 0 * one, *box)])
+        return np.array([sign * self.each(top, 0 * box[0] + sign, 0 * box[0], *box) for sign in (-1, 1)])
 
-def network_digest(layers):
-    sha = hashlib.sha256(b"likewise network 1")
-    for layer in layers:
-        sha.update(repr((layer.floats[0].shape, layer.names)).encode())
-        for numbers in layer.floats: sha.update(np.ascontiguousarray(numbers, dtype="<f8").tobytes())
-    return sha.hexdigest()
 
-class Domain:
-    """Who can exist: bounds of each column, one 1 in each group, integers low + k step, constraints A x <= b."""
+def enclosed(chain, person):
+    """Bound what layers make of a person."""
+    box = array([person, person])
+    for layer in chain:
+        box = layer.values(layer.affine(box, layer.bias))
+    return box
 
-    def __init__(self, plain):
-        self.digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-        self.groups, self.steps, self.names, low, high = [], {}, {}, [], []
-        for feature in plain["features"]:
-            start, kind = len(low), feature["kind"]
-            require(kind in ("continuous", "integer", "one_hot"), f"a feature is of kind {kind!r}")
-            self.names[start], count = str(feature["name"]), len(feature["values"]) if kind == "one_hot" else 1
-            low += [0.0] * count if kind == "one_hot" else [float(feature["low"])]
-            high += [1.0] * count if kind == "one_hot" else [float(feature["high"])]
-            self.groups += [slice(start, len(low))] if kind == "one_hot" else []
-            if kind == "integer":
-                step = float(feature["step"])
-                require(step > 0 and (high[-1] - low[-1]) / step < 2.0**52, "an integer has an odd step")
-                self.steps[start] = (low[-1], step, round((high[-1] - low[-1]) / step))
-        self.width, rows = len(low), plain.get("constraints") or {"A": [], "b": []}
-        self.box = np.array([plain.get("lower", low), plain.get("upper", high)], dtype=np.float64)
-        self.A, self.b = np.array(rows["A"], dtype=np.float64).reshape(-1, self.width), np.array(rows["b"], dtype=float)
-        require(self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "a domain has odd shapes")
-        require((self.box[0] <= self.box[1]).all(), "a column has no value")
-        require(all(np.isfinite(a).all() for a in (self.box, self.A, self.b)), "a number is not finite")
-        ends = [(c, float(end)) for c in self.steps for end in self.box[:, c]]
-        require(all(self.on_grid(c, end, True) == end for c, end in ends), "an integer ends between two values")
-        self.grouped = np.array([c for g in self.groups for c in range(g.start, g.stop)], dtype=int)
-        self.numbers = np.setdiff1d(np.arange(self.width), self.grouped)
-
-    def holds(self, x):
-        """Tell whether a person exists, exactly."""
-        exact, (low, high) = [Fraction(v) for v in x.tolist()], self.box
-        return (x.shape == (self.width,) and bool(((x >= low) & (x <= high)).all())
-                and all(set(x[g].tolist()) <= {0.0, 1.0} and x[g].sum() == 1.0 for g in self.groups)
-                and all(self.on_grid(c, float(x[c]), True) == x[c] for c in self.steps)
-                and all(dot(row, exact) <= Fraction(b) for row, b in zip(self.A.tolist(), self.b.tolist())))
-
-    def on_grid(self, column, value, is_below):
-        """Return the last value of an integer up to `value`, or the first from it on; nan if there is none."""
-        low, step, count = self.steps[column]
-        k = round(min(max((value - low) / step, -1), count + 1))
-        near = [low + i * step for i in range(max(k - 2, 0), min(k + 2, count) + 1)]
-        fit = [v for v in near if (v <= value if is_below else v >= value)]
-        return (max(fit) if is_below else min(fit)) if fit else math.nan
-
-class Question:
-    """What a certificate is about."""
-
-    def __init__(self, manifest, arrays):
-        form = manifest["metric"]
-        self.layers = self.chain(manifest["activations"], "", arrays)
-        self.phi = None if form.get("phi") is None else self.chain(form["phi"], "phi_", arrays)
-        self.left, self.right = Domain(manifest["left"]), Domain(manifest["right"])
-        self.matrix, self.p, self.eps = arrays["metric"], float(form["p"]), float(manifest["eps"])
-        require(self.p >= 1.0 and 0.0 <= self.eps < INF and np.isfinite(self.matrix).all(), "odd metric or eps")
-        width = self.right.width if self.phi is None else self.phi[-1].height
-        require(self.matrix.ndim == 2 and self.matrix.shape[1] == width, "the metric does not fit")
-        widths = {self.layers[0].width, self.left.width, self.right.width, (self.phi or self.layers)[0].width}
-        require(len(widths) == 1 and self.layers[-1].height == 1, "network and domain do not fit")
-        require(manifest["left"]["features"] == manifest["right"]["features"], "there are two kinds of people")
-        pairs = [(getattr(self.left, n), getattr(self.right, n)) for n in ("box", "A", "b")]
-        self.symmetric = all(np.array_equal(one, other) for one, other in pairs)
-
-    @staticmethod
-    def chain(kinds, prefix, arrays):
-        layers = [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
-        require(layers and all(a.height == b.width for a, b in pairwise(layers)), "layers do not fit")
-        return layers
-
-    def digests(self):
-        sha = hashlib.sha256(f"likewise metric 1 {self.p} {self.matrix.shape}".encode())
-        sha.update(np.ascontiguousarray(self.matrix, dtype="<f8").tobytes())
-        sha.update(b"" if self.phi is None else network_digest(self.phi).encode())
-        parts = [network_digest(self.layers), self.left.digest, self.right.digest, sha.hexdigest()]
-        whole = hashlib.sha256("\n".join([*parts, self.eps.hex()]).encode()).hexdigest()
-        return dict(zip(("network", "left", "right", "metric", "problem"), [*parts, whole]))
-
-    def within(self, one, other):
-        """Tell whether d(one, other) <= eps: in rationals where all is rational, else by floats rounded outward."""
-        chain = self.phi or []
-        if self.p in (1.0, 2.0, 3.0, INF) and all(n in STRAIGHT for layer in chain for n in layer.names):
-            d = [a - b for a, b in zip(rational(chain, one), rational(chain, other))]
-            sizes, power = [abs(dot(row, d)) for row in self.matrix.tolist()], 1 if self.p == INF else int(self.p)
-            length = max(sizes, default=0) if self.p == INF else sum(s**power for s in sizes)
-            return length <= Fraction(self.eps) ** power
-        low, high = minus(enclosed(chain, one), enclosed(chain, other)).astype(np.float64)
-        off = error(2 * len(low), abs(self.matrix) @ largest((low, high)), exact=False)
-        rises, falls = np.maximum(self.matrix, 0), np.minimum(self.matrix, 0)
-        sizes = largest((rises @ low + falls @ high - off, rises @ high + falls @ low + off))
-        return norm(sizes, self.p) * (1 + 4e-15 * (len(sizes) + 8)) <= self.eps
-
-    def inner(self, swapped):
-        """Return the question in logits, left and right exchanged or not: the one that the proof is about."""
-        kind, (weight, bias) = self.layers[-1].names[0], self.layers[-1].floats
-        layers, curved, factor = self.layers, False, 1.0
-        if kind in ("sigmoid", "tanh"):  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
-            curved, factor = True, 1.0 if kind == "sigmoid" else 2.0
-            layers = [*layers[:-1], Layer(factor * weight, factor * bias, ["identity"])]
-        elif kind != "identity": layers = [*layers, Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
-        matrix, eps, aside = self.matrix, self.eps, 0
-        if self.phi is not None and all(set(layer.names) == {"identity"} for layer in self.phi):
-            off = np.zeros_like(matrix)  # multiply a linear embedding out; eps gets room for the rounding of that
-            for layer in reversed(self.phi):
-                size = abs(layer.floats[0])
-                off = off @ size + error(2 * layer.height, (abs(matrix) + off) @ size, exact=False)
-                matrix = matrix @ layer.floats[0]
-            room = off @ largest(self.left.box - self.right.box[::-1]) * (1 + 1e-9)
-            eps = (eps + float(room.sum() if self.p < INF else room.max(initial=0.0))) * (1 + 2.0**-50)
-        elif self.phi is not None: layers, aside = beside(layers, self.phi), self.phi[-1].height
-        people = (self.right, self.left) if swapped else (self.left, self.right)
-        return Inner(layers, people, (matrix, self.p, eps), aside, (curved, factor))
 
 def beside(*chains):
     """Return one chain that computes two on the same input, the shorter one carried on by identity neurons."""
@@ -339,246 +264,206 @@ def beside(*chains):
         joined.append(Layer(block if joined else np.concatenate([w, v]), np.append(b, c), one.names + two.names))
     return joined
 
-def rational(chain, person):
-    """Return what straight layers make of a person, exactly."""
-    x = [Fraction(v) for v in person.tolist()]
-    for layer in chain:
-        z = [dot(row, x) + Fraction(b) for row, b in zip(layer.floats[0].tolist(), layer.floats[1].tolist())]
-        pieces = [next(p for p in STRAIGHT[name] if v <= p[1]) for v, name in zip(z, layer.names)]
-        x = [slope * v + offset for v, (_, _, slope, offset) in zip(z, pieces)]
-    return x
 
-def enclosed(chain, person):
-    """Bound what layers make of a person."""
-    box = array([person, person])
-    for layer in chain: box = layer.values(layer.affine(box))
-    return box
+def network_digest(layers):
+    sha = hashlib.sha256(b"likewise network 1")
+    for layer in layers:
+        sha.update(repr((layer.floats[0].shape, layer.names)).encode())
+        sha.update(b"".join(np.ascontiguousarray(numbers, dtype="<f8").tobytes() for numbers in layer.floats))
+    return sha.hexdigest()
+
+
+class Domain:
+    """Who can exist: bounds of each column, one 1 in each group, whole steps low + k step, constraints A x <= b."""
+
+    def __init__(self, plain):
+        self.digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+        self.groups, self.steps, low, high = [], {}, [], []
+        for feature in plain["features"]:
+            start, kind = len(low), feature["kind"]
+            require(kind in ("continuous", "integer", "one_hot"), f"a feature is of kind {kind!r}")
+            one = feature | ({"low": 0, "high": 1, "step": 1} if kind == "one_hot" else {"values": [0]})
+            low += [float(one["low"])] * len(one["values"])
+            high += [float(one["high"])] * len(one["values"])
+            self.groups += [slice(start, len(low))] if kind == "one_hot" else []
+            if kind != "continuous":
+                step, span = float(one["step"]), high[-1] - low[-1]
+                require(step > 0 and span / step < 2.0**52, "a feature has an odd step")
+                self.steps |= dict.fromkeys(range(start, len(low)), (low[-1], step, round(span / step)))
+        self.width, rows = len(low), plain.get("constraints") or {"A": [], "b": []}
+        self.box = np.array([plain.get("lower", low), plain.get("upper", high)], dtype=np.float64)
+        self.A, self.b = np.array(rows["A"], dtype=np.float64).reshape(-1, self.width), np.array(rows["b"], dtype=float)
+        require(self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "a domain has odd shapes")
+        require((self.box[0] <= self.box[1]).all(), "a column has no value")
+        require(all(np.isfinite(a).all() for a in (self.box, self.A, self.b)), "a number is not finite")
+        require(all(self.on_grid(c, end, True) == end for c in self.steps for end in self.box[:, c]), "an odd end")
+
+    def holds(self, x):
+        """Tell whether a person exists, exactly (numbers are rationals now)."""
+        return (
+            x.shape == (self.width,)
+            and bool(((x >= self.box[0]) & (x <= self.box[1])).all())
+            and all(x[g].sum() == 1.0 for g in self.groups)
+            and all(self.on_grid(c, x[c], True) == x[c] for c in self.steps)
+            and bool((array(self.A) @ array(x) <= array(self.b)).all())
+        )
+
+    def on_grid(self, column, value, is_below):
+        """Return the last whole step up to `value`, or the first from it on; infinite if there is none."""
+        low, step, count = self.steps[column]
+        k = round(min(max((value - low) / step, -1), count + 1))
+        near = [low + i * step for i in range(max(k - 2, 0), min(k + 2, count) + 1)]
+        fit = [v for v in near if v == value or (v < value) == is_below]
+        return max(fit, default=-INF) if is_below else min(fit, default=INF)
+
+    def whole(self, column, most):
+        """Round a bound of the difference of two people down to whole steps, if floats are sharp enough to tell."""
+        first, step, count = self.steps.get(column, (0.0, 1.0, 2**60))
+        if 4 * np.spacing(max(abs(first), abs(first + count * step))) >= 1e-10 * step or most == INF:
+            return most
+        steps = math.floor(float(most) / step + 1e-9)
+        return 0 * most if steps == 0 else min(most, array((steps + 1e-9) * step)[()])
+
+
+class Question:
+    """What a certificate is about."""
+
+    def __init__(self, manifest, arrays):
+        form = manifest["metric"]
+        self.layers = self.chain(manifest["activations"], "", arrays)
+        self.phi = [] if form.get("phi") is None else self.chain(form["phi"], "phi_", arrays)
+        self.left, self.right = Domain(manifest["left"]), Domain(manifest["right"])
+        self.matrix, self.p, self.eps = arrays["metric"], float(form["p"]), float(manifest["eps"])
+        require(self.p >= 1.0 and 0.0 <= self.eps < INF and self.layers[-1].height == 1, "an odd metric, eps or output")
+        require(self.matrix.ndim == 2 and (abs(self.matrix) <= 1e15).all(), "the metric is no matrix up to 1e15")
+        width = self.phi[-1].height if self.phi else self.left.width
+        require(self.matrix.shape[1] == width, "the metric does not fit")
+        widths = {self.layers[0].width, self.left.width, self.right.width, (self.phi or self.layers)[0].width}
+        require(len(widths) == 1, "network and domain do not fit")
+        require(manifest["left"]["features"] == manifest["right"]["features"], "there are two kinds of people")
+        pairs = [(getattr(self.left, n), getattr(self.right, n)) for n in ("box", "A", "b")]
+        self.symmetric = all(np.array_equal(one, other) for one, other in pairs)
+
+    def chain(self, kinds, prefix, arrays):
+        layers = [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
+        require(layers and all(a.height == b.width for a, b in pairwise(layers)), "layers do not fit")
+        return layers
+
+    def digests(self):
+        sha = hashlib.sha256(f"likewise metric 1 {self.p} {self.matrix.shape}".encode())
+        sha.update(np.ascontiguousarray(self.matrix, dtype="<f8").tobytes())
+        sha.update(network_digest(self.phi).encode() if self.phi else b"")
+        parts = [network_digest(self.layers), self.left.digest, self.right.digest, sha.hexdigest()]
+        whole = hashlib.sha256("\n".join([*parts, self.eps.hex()]).encode()).hexdigest()
+        return dict(zip(("network", "left", "right", "metric", "problem"), [*parts, whole]))
+
+    def is_within(self, one, other):
+        """Tell whether d(one, other) <= eps, exactly if numbers are rationals now, else rounded outward."""
+        d = minus(enclosed(self.phi, one), enclosed(self.phi, other))
+        rows, apart = len(self.matrix), (d != 0).any(axis=0)
+        metric = Layer(self.matrix[:, apart], np.zeros(rows), ["identity"] * rows)
+        sizes = abs(metric.affine(d[:, apart], metric.bias)).max(axis=0)
+        if not EXACT[0]:
+            return norm(sizes, self.p) <= self.eps
+        power = 1 if self.p == INF else int(self.p)
+        return (sizes.max(initial=0) if self.p == INF else sum(sizes**power)) <= Fraction(self.eps) ** power
+
 
 class Inner:
-    """One direction of a question, as its proof speaks of it."""
+    """One direction of a question, as its proof speaks of it: in logits, all numbers of a pair in a row, the last 1."""
 
-    def __init__(self, layers, people, metric, aside, score):
-        self.layers, self.people, self.aside, (self.curved, self.factor) = layers, people, aside, score
-        self.matrix, self.p, self.eps, self.one = array(metric[0]), metric[1], metric[2], people[0]
-        self.rows, self.width = [(array(person.A), array(person.b)) for person in people], people[0].width
-        self.starts = np.cumsum([0, *(g.stop - g.start for g in people[0].groups)])[:-1]
-        heights = [layer.height for layer in layers for _ in range(4)]
-        self.places = np.cumsum([0, *heights, self.width, len(self.matrix), *(len(person.b) for person in people)])
+    def __init__(self, question, swapped):
+        last, (weight, bias) = question.layers[-1].names[0], question.layers[-1].floats
+        self.layers, self.p, self.eps, matrix = [*question.layers], question.p, question.eps, question.matrix
+        self.people = (question.right, question.left) if swapped else (question.left, question.right)
+        self.is_curved, self.factor = last in ("sigmoid", "tanh"), 2.0 if last == "tanh" else 1.0
+        if self.is_curved:  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
+            self.layers[-1] = Layer(self.factor * weight, self.factor * bias, ["identity"])
+        elif last != "identity":
+            self.layers += [Layer(np.ones((1, 1)), np.zeros(1), ["identity"])]
+        is_beside = any(set(layer.names) != {"identity"} for layer in question.phi)
+        if is_beside:
+            self.layers = beside(self.layers, question.phi)
+        elif question.phi:  # multiply a linear embedding out; eps gets room for the rounding of that
+            off = np.zeros_like(matrix)
+            for layer in reversed(question.phi):
+                size = abs(layer.floats[0])
+                off = off @ size + (2 * layer.height + 8) * 2.0**-52 * ((abs(matrix) + off) @ size) + 1e-290
+                matrix = matrix @ layer.floats[0]
+            room = off @ abs(question.left.box - question.right.box[::-1]).max(axis=0) * (1 + 1e-9)
+            self.eps = (self.eps + float(room.sum() if self.p < INF else room.max(initial=0.0))) * (1 + 2.0**-50)
+        self.matrix, self.one, self.width = array(matrix), self.people[0], question.left.width
+        self.lay_out(is_beside)
 
-    def ball(self, nu, mu, box, with_groups=True):
-        """Return numbers whose sum bounds nu.d over ||A d||_p <= eps, d in a box. For any mu (Hoelder):
+    def lay_out(self, is_beside):
+        """Give every number of a pair its place. What the metric compares is d, or what an embedding beside makes."""
+        self.grouped = np.array([c for g in self.one.groups for c in range(g.start, g.stop)], dtype=int)
+        self.numbers = np.setdiff1d(np.arange(self.width), self.grouped)
+        self.starts = np.cumsum([0, *(g.stop - g.start for g in self.one.groups)], dtype=int)[:-1]
+        sizes = [self.width, *(layer.height for layer in self.layers for _ in "zv")][:-1]
+        ends = np.cumsum([0, *(3 * size for size in sizes)]).tolist()
+        self.places, self.size = [slice(a, b) for a, b in pairwise(ends)], ends[-1] + 1  # x, z, v, z, v, ... z and 1
+        self.x, self.v, self.z = self.places[0], self.places[::2], self.places[1::2]
+        self.a, self.b, self.d = (self.z[-1].start + kind * sizes[-1] for kind in (LEFT, RIGHT, DIFFERENCE))
+        self.compared = slice(self.d + 1, self.size - 1) if is_beside else slice(2 * self.width, 3 * self.width)
+        self.limits = sum(len(person.b) for person in self.people)
+        self.count = sum(sizes) + 2 * sum(layer.height for layer in self.layers) + len(self.matrix) + self.limits
+        self.equations = None  # written once there is an argument
+        require(18 * self.layers[0].weight.size <= WIDEST, "the network is too wide to be checked")
+        w, o = self.layers[0].weight, 0 * self.layers[0].weight
+        rows = np.concatenate([np.stack(row, axis=1) for row in ((w, o, o), (o, w, o), (o, o, w))])
+        self.first = np.concatenate([-rows, rows])  # what the first layer makes of left, right and difference
 
-        nu.d = mu.(A d) + (nu - A^T mu).d <= eps ||mu||_q + the largest (nu - A^T mu).d over the box, 1/p + 1/q = 1; a
-        smaller q only makes it larger. Within a one-hot group d is 0, or 1 in one column and -1 in another.
-        """
-        rest, floats, columns = nu - mu @ self.matrix, np.array(mu, dtype=np.float64), self.one.grouped
-        q = INF if self.p == 1.0 else 1.0 if self.p == INF else max(1.0, self.p / (self.p - 1.0) * (1 - 1e-14))
-        size = self.eps * norm(floats, 2.0 if self.p == 2.0 else q) * (1 + 4e-15 * (len(floats) + 8))
-        off, best = error(len(mu) + 2, abs(nu) + abs(mu) @ abs(self.matrix)) * largest(box), corner(rest, box)
-        if with_groups and len(columns):
-            c, (low, high) = rest[columns], box[:, columns]
-            gain, lose = (np.maximum.reduceat(a, self.starts)
-                          for a in (np.where(high >= 1, c, -INF), np.where(low <= -1, -c, -INF)))
-            stays = np.minimum.reduceat((low <= 0) & (high >= 0), self.starts)
-            for g, change, zero in zip(self.one.groups, gain + lose, stays):
-                if zero or change > -INF:
-                    best[g] = 0 * best[g]
-                    best[g.start] = 0 * rest[0] if zero and not change > 0 else up(change)
-        return np.concatenate([best, off, array([size])])
+    def build(self):
+        """Write down the equations that arguments multiply, a row each, as `Part.bound` lists them."""
+        require(self.count * self.size <= WIDEST, "the network is too wide for a proof")
+        matrix, at = np.zeros((self.count, self.size), dtype=self.matrix.dtype), 0
+        for place in self.places:
+            one = np.eye((place.stop - place.start) // 3, dtype=int)
+            matrix[at : at + len(one), place] = np.hstack([-one, one, one])
+            at += len(one)
+        for layer, v, z in zip(self.layers, self.v, self.z):
+            rows = matrix[at : at + 2 * layer.height]
+            rows[:, v.start : v.start + 2 * layer.width] = np.kron(np.eye(2, dtype=int), layer.weight)
+            rows[:, z.start : z.start + 2 * layer.height] = -np.eye(2 * layer.height, dtype=int)
+            rows[:, -1] = np.tile(layer.bias, 2)
+            at += len(rows)
+        matrix[at : at + len(self.matrix), self.compared] = -self.matrix
+        at += len(self.matrix)
+        for side, person in enumerate(self.people):
+            rows = matrix[at : at + len(person.b)]
+            rows[:, side * self.width : (side + 1) * self.width], rows[:, -1] = -array(person.A), array(person.b)
+            at += len(rows)
+        self.equations = matrix, abs(matrix)
 
-    def tangents(self, t, points, b_low, b_high):
+    def by_group(self, c):
+        """Return the largest number of each group, row by row."""
+        return np.maximum.reduceat(c[..., self.grouped], self.starts, axis=-1)
+
+    def tangents(self, t, b, low, high):
         """Return lines a >= slope b + offset that hold for every pair of logits with a gap of t (times factor) or more.
 
         Straight score: a - b >= t. Sigmoid: a >= g(b) = logit(sigmoid(b) + t), which is convex for 0 <= t < 1, because
         g' = s(1-s) / ((s+t)(1-s-t)) grows with s = sigmoid(b); so every tangent is below it, and so is a = b.
         """
-        if not self.curved: return array(np.ones(len(points))), array(np.full(len(points), t))
-        require(0.0 <= t < 1.0 or not len(points), "a threshold is not between 0 and 1")
-        lines = np.zeros((2, len(points)))
-        for i, b in enumerate(points.tolist()):
-            s, r = float(sigmoid(np.float64(b))), float(sigmoid(np.float64(-b)))
-            p, q, lines[0, i] = s + t, r - t, 1.0
-            if math.isfinite(b) and q > 1e-10 and p > 1e-200:
-                slope, value = s * r / (p * q), math.log(p) - math.log(q)
-                wide = 1 + abs(value) + slope * (abs(b_low) + abs(b_high) + 2 * abs(b))
-                lines[:, i] = slope, value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * wide
-        return array(lines)
+        if not self.is_curved:
+            return array(np.ones(len(b))), array(np.full(len(b), t))
+        require(0.0 <= t < 1.0, "a threshold is not between 0 and 1")
+        s, r = sigmoid(b), sigmoid(-b)
+        p, q = s + t, r - t
+        slope, value = s * r / (p * q), np.log(p) - np.log(q)
+        wide = 1 + abs(value) + slope * (max(abs(low), abs(high)) + 2 * abs(b))
+        offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * wide
+        return array(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [np.ones(len(b)), np.zeros(len(b))]))
 
     def gap(self, t, slack):
         """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + tanh(slack / 4), or t + slack if straight."""
-        more = 0.0 if slack < 0 else math.tanh(slack / 4) if self.curved else slack
-        return self.factor * t if slack < 0 else self.factor * (t + more + 1e-13 * (abs(t) + more))
+        more = 0.0 if slack < 0 else math.tanh(slack / 4) if self.is_curved else slack
+        return self.factor * (t if slack < 0 else t + more + 1e-13 * (abs(t) + more))
 
-class Argument:
-    """Multipliers: see `Part.bound`."""
 
-    def __init__(self, stream, inner):
-        self.t, count = stream.unpack("<dH")
-        self.points, self.weights = stream.floats(count), stream.floats(count)
-        flat = array(stream.vector(int(inner.places[-1])))
-        *layers, self.nu, self.mu, left_rows, right_rows = (flat[a:b] for a, b in pairwise(inner.places))
-        self.layers, self.omega = [layers[k : k + 4] for k in range(0, len(layers), 4)], (left_rows, right_rows)
-        require(all((w >= 0).all() for w in (self.weights, *self.omega)), "a multiplier has the wrong sign")
-        require(np.isfinite(self.weights).all() and (count == 0 or math.isfinite(self.t)), "a number is not finite")
+# ---- the proof
 
-class Part:
-    """Some of the pairs: a box of people on each side, of their differences d, and [z left, z right, dz] per layer.
-
-    `since` is the largest threshold of the lemmas used: the boxes hold for all pairs with a gap of that or more. `cap`
-    bounds the gap of all pairs of the part.
-    """
-
-    def __init__(self, inner):
-        self.inner, self.since, self.cap, self.values = inner, -INF, INF, []
-        self.x = [array(person.box) for person in inner.people]
-        d = np.array([self.x[0][0] - self.x[1][1], self.x[0][1] - self.x[1][0]])
-        self.d = np.where(d != 0, np.array([down(d[0]), up(d[1])]), d)
-        groups = inner.one.grouped
-        self.d[:, groups] = np.maximum(self.d[0, groups], -1), np.minimum(self.d[1, groups], 1)
-        self.z = [np.array([[0 * a.bias - INF, 0 * a.bias + INF]] * 3, dtype=a.bias.dtype) for a in inner.layers]
-
-    def copy(self):
-        twin = object.__new__(Part)
-        twin.__dict__.update(self.__dict__, x=[box.copy() for box in self.x], z=list(self.z))
-        return twin
-
-    def narrow(self, k, kind, side, value, j):
-        """Move the lower (0) or upper (1) side of intervals inward."""
-        self.z[k] = self.z[k].copy()
-        edge = self.z[k][kind, side]
-        edge[j] = np.maximum(edge[j], value) if side == 0 else np.minimum(edge[j], value)
-
-    def enter(self):
-        """Bound z of the first layer over the people and the differences; False if some column has no value left."""
-        layer, one, everything = self.inner.layers[0], self.inner.one, slice(None)
-        for side in (LEFT, RIGHT):
-            allowed = [self.x[side][1, g] > 0.5 for g in one.groups]
-            if not ((self.x[side][0] <= self.x[side][1]).all() and all(some.any() for some in allowed)): return False
-            off = error(3 * layer.width, layer.size @ largest(self.x[side]) + abs(layer.bias))
-            for end, sign in ((0, -1), (1, 1)):
-                weight = sign * layer.weight
-                best = corner(weight, self.x[side])[:, one.numbers].sum(axis=1) + sign * layer.bias + off
-                best = best + sum(weight[:, g][:, some].max(axis=1) for g, some in zip(one.groups, allowed))
-                self.narrow(0, side, end, sign * best, everything)
-        self.z[0][DZ] = meet(self.z[0][DZ], layer.affine(self.d, bias=0))
-        return True
-
-    def settle(self):
-        """Carry intervals through the network until they hardly shrink; False if some neuron has no value left."""
-        for _ in range(PASSES):
-            before = [z.copy() for z in self.z]
-            if not self.carry(): return False
-            if all((abs(a - b) <= 1e-9 * (1 + abs(b))).all() for a, b in zip(self.z, before)): break
-        return True
-
-    def carry(self):
-        """Carry all intervals through the network once; False if some neuron is left without a value: no pair is here.
-
-        z_left - z_right = dz in each neuron; f(z_left) - f(z_right) = s dz with s a difference quotient of f.
-        """
-        self.values = []
-        for k, layer in enumerate(self.inner.layers):
-            l, r, d = self.z[k]  # noqa: E741
-            if k:
-                vl, vr, dv, _ = self.values[-1]
-                l = meet(l, layer.affine(vl))  # noqa: E741
-                r, d = meet(r, layer.affine(vr)), meet(d, layer.affine(dv, bias=0))
-            d = meet(d, minus(l, r))
-            l = meet(l, plus(r, d))  # noqa: E741
-            r = meet(r, minus(l, d))
-            for box in (l, r) if layer.twins else ():  # the same weights and bias: the same z
-                for rows in layer.twins:
-                    box[:, rows] = [[max(box[0, rows])] * len(rows), [min(box[1, rows])] * len(rows)]
-            self.z[k] = np.array([l, r, meet(d, minus(l, r))])
-            d = self.z[k][DZ]
-            if not (self.z[k][:, 0] <= self.z[k][:, 1]).all(): return False
-            if k < len(self.inner.layers) - 1:
-                vl, vr = layer.values(l), layer.values(r)
-                slopes = layer.each(quotients, np.minimum(l[0], r[0]), np.maximum(l[1], r[1]))
-                ends = [s * side for s in slopes for side in d]
-                dv = meet([down(np.minimum.reduce(ends)), up(np.maximum.reduce(ends))], minus(vl, vr))
-                if not (dv[0] <= dv[1]).all(): return False
-                self.values.append((vl, vr, dv, slopes))
-        self.limit(self.gap())
-        return True
-
-    def limit(self, gap):
-        """Take a bound of the gap that holds for the pairs within the boxes; the others have one below `since`."""
-        self.cap = min(self.cap, max(gap, self.inner.factor * self.since))
-
-    def bound(self, argument, target=None):
-        """Bound  sum_i weight_i (a - slope_i b - offset_i) + target  from above over the pairs of this part.
-
-        a, b are the logits; each bracket is >= 0 for a pair with a gap of t; the target is sign times z of (layer,
-        neuron, kind), or nothing. Going backward, at a layer the sum is p.f(zl) + q.f(zr) + g.zl + h.zr, and for ANY
-        numbers cl, cr, k, c of a neuron it equals
-
-            cl zl + cr zr + [(p - k) f(zl) - (cl-g-c) zl] + [(q + k) f(zr) - (cr-h+c) zr] + [k (f(zl)-f(zr)) - c dz].
-
-        Each bracket is bounded over its intervals, and cl zl + cr zr goes through z = W v + b to the layer before. What
-        a float coefficient may be off by counts times the largest value that it multiplies.
-        """
-        inner, passed = self.inner, None
-        slope, offset = inner.tangents(argument.t, argument.points, *map(float, self.z[-1][RIGHT, :, 0]))
-        weights = array(argument.weights)
-        total = [-weights * offset]
-        for k in range(len(inner.layers) - 1, -1, -1):
-            layer, (cl, cr, both, turn) = inner.layers[k], argument.layers[k]
-            wanted, off = np.array([0 * turn, 0 * turn]), 0 * turn
-            if passed is None and len(weights):
-                wanted[:, 0] = weights.sum(), -(weights @ slope)
-                off[0] = error(2 * len(weights), weights.sum() + weights @ abs(slope))
-            if target is not None and target[0] == k:
-                wanted[:, target[1]] += ((target[3], 0), (0, target[3]), (target[3], -target[3]))[target[2]]
-            for side, c, shift in ((LEFT, cl, turn), (RIGHT, cr, -turn)):
-                rest, box = c - wanted[side] - shift, self.z[k][side]
-                total.append((off + error(3, abs(c) + abs(wanted[side]) + abs(shift))) * largest(box))
-                if passed is None:
-                    total.append(corner(-rest, box))
-                    continue
-                p, p_off = passed[side]
-                v = p - both if side == LEFT else p + both
-                total += [(p_off + error(1, abs(p) + abs(both))) * largest(self.values[k][side]),
-                          layer.each(top, v, rest, *box)]
-            if passed is not None:
-                total.append(apart(both, turn, self.values[k][3], self.z[k][DZ], self.values[k][2]))
-            elif not inner.aside: total.append(corner(-turn, self.z[k][DZ]))
-            else:  # all outputs but the first are what the metric compares
-                total.append(corner(-turn[:1], self.z[k][DZ, :, :1]))
-                total.append(inner.ball(-turn[1:], argument.mu, self.z[k][DZ, :, 1:], with_groups=False))
-            total += [cl * layer.bias, cr * layer.bias]
-            passed = [(c @ layer.weight, error(layer.height, abs(c) @ layer.size)) for c in (cl, cr)]
-        upper = upper_sum(total + self.people(argument, passed))
-        return upper if math.isfinite(upper) else INF
-
-    def people(self, argument, passed):
-        """Return numbers whose sum bounds p.x_left + q.x_right: a column that cannot differ has one value for both."""
-        inner, total, rest, same = self.inner, [], [], (self.d[0] == 0) & (self.d[1] == 0)
-        nu = np.where(same, 0 * argument.nu, argument.nu)
-        for (p, off), omega, (A, b), box in zip(passed, argument.omega, inner.rows, self.x):
-            off = off + error(len(b) + 6, 2 * abs(p) + omega @ abs(A) + abs(nu))
-            total += [omega * b, off * largest(box)]
-            rest.append(p - omega @ A)
-        mine, yours, joint, shared = rest[0] - nu, rest[1] + nu, rest[0] + rest[1], meet(*self.x)
-        total.append(error(1, abs(rest[0]) + abs(rest[1])) * largest(shared))
-        alone = up(corner(mine, self.x[0]) + corner(yours, self.x[1]))
-        total.append(np.where(same, corner(joint, shared), alone)[inner.one.numbers])
-        for g in inner.one.groups:
-            one, two = (box[1, g] > 0.5 for box in self.x)
-            ours = [side[g][able & ~same[g]] for side, able in ((mine, one), (yours, two))]
-            choices = list(joint[g][one & two & same[g]])
-            choices += [up(ours[0].max() + ours[1].max())] if all(map(len, ours)) else []
-            total.append(max(choices) if choices else 0 * nu[0])
-        return [*total, corner(nu, self.d) if inner.aside else inner.ball(nu, argument.mu, self.d)]
-
-    def gap(self):
-        """Bound the gap by the last layer's intervals: sigmoid rises, and is steepest around 0."""
-        a, b, d = (float(self.z[-1][kind, end, 0]) for kind, end in ((LEFT, 1), (RIGHT, 0), (DZ, 1)))
-        wide = min(float(sigmoid(np.float64(a)) - sigmoid(np.float64(b))), math.tanh(max(d, 0.0) / 4))
-        straight = self.inner.factor * (d + abs(d) * 1e-15)
-        return self.inner.factor * max(0.0, min(1.0, wide * (1 + 1e-13) + 1e-13)) if self.inner.curved else straight
-
-# ---- the proof: who can differ, then a tree, depth first
 
 class Stream:
     """The bytes of a proof, read once and hashed on the way."""
@@ -592,147 +477,247 @@ class Stream:
         self.sha.update(content)
         return content
 
-    def unpack(self, form): return struct.unpack(form, self.take(struct.calcsize(form)))
-
-    def floats(self, count):
-        values = np.frombuffer(self.take(8 * count), "<f8")
-        require(not np.isnan(values).any(), "a number of the proof is none")
-        return values
+    def unpack(self, form):
+        return struct.unpack(form, self.take(struct.calcsize(form)))
 
     def vector(self, length):
         """Read numbers many of which are 0: a bit for each, then those that are not."""
         bits = np.unpackbits(np.frombuffer(self.take((length + 7) // 8), np.uint8), bitorder="little")[:length]
         out = np.zeros(length)
-        out[bits == 1] = self.floats(int(bits.sum()))
-        require(np.isfinite(out).all(), "a multiplier is not finite")
+        out[bits == 1] = np.frombuffer(self.take(8 * int(bits.sum())), "<f8")
+        require(np.isfinite(out).all(), "a number of the proof is not finite")
         return out
 
-def read_reach(stream, part, trusted):
-    """Read how far columns can differ: bounds of single columns, and groups that cannot change."""
-    inner, nothing = part.inner, array(np.zeros(part.inner.width))
-    part.d = part.d.copy()
-    while (tag := stream.take(1)) != b"R":
-        require(tag in (b"D", b"G", b"g") and not inner.aside, "the proof has a step that is none")
-        if tag == b"D":
-            (column, sign), mu, nu = stream.unpack("<Ib"), array(stream.vector(len(inner.matrix))), nothing.copy()
-            require(column < inner.width and sign in (-1, 1), "a bound of no column")
-            nu[column] += sign
-            most = upper_sum([inner.ball(nu, mu, part.d)])
-            low, high = part.d[:, column]
-            part.d[:, column] = whole_steps(inner, column, max(low, -most) if sign < 0 else low,
-                                            min(high, most) if sign > 0 else high)
-            continue
-        (start,), shown = stream.unpack("<I"), set()
-        g = next((g for g in inner.one.groups if g.start == start), None)
-        require(g is not None, "a group of no columns")
-        for _ in range(stream.unpack("<I")[0] if tag == b"G" else 0):
-            (i, j), u, d = stream.unpack("<HH"), array(stream.vector(len(inner.matrix))), part.d.copy()
-            require(max(i, j) < g.stop - start, "a change of no category")
-            d[:, g] = nothing[g]
-            d[:, start + i] += 1
-            d[:, start + j] -= 1
-            if upper_sum([inner.ball(nothing, u, d)]) < 0:  # no similar pair has i on the left and j on the right
-                shown.add((i, j))
-        gain = np.flatnonzero((part.x[0][1, g] > 0.5) & (part.d[1, g] >= 1)).tolist()
-        lose = np.flatnonzero((part.x[1][1, g] > 0.5) & (part.d[0, g] <= -1)).tolist()
-        trusted += [f"that {inner.one.names[start]} cannot differ"] if tag == b"g" else []
-        if tag == b"g" or all((i, j) in shown for i in gain for j in lose if i != j): part.d[:, g] = nothing[g]
 
-def whole_steps(inner, column, low, high):
-    """Round a difference of two integers inward to whole steps, if floats are sharp enough to tell."""
-    first, step, count = inner.one.steps.get(column, (0.0, 1.0, 2**60))
-    if 4 * np.spacing(max(abs(first), abs(first + count * step))) >= 1e-10 * step: return low, high
-    most, least = math.floor(float(high) / step + 1e-9), math.ceil(float(low) / step - 1e-9)
-    return (0 * low if least == 0 else max(low, array((least - 1e-9) * step)[()]),
-            0 * high if most == 0 else min(high, array((most + 1e-9) * step)[()]))
+class Arguments:
+    """Arguments side by side: multipliers, and what each bounds: sign times a number of a pair, or nothing (sign 0)."""
+
+    def __init__(self, stream, inner):
+        self.t, lines, count = stream.unpack("<dHH")
+        require(8 * count * inner.size <= WIDEST and (math.isfinite(self.t) or not lines), "odd arguments")
+        self.points, self.targets = stream.vector(lines), [stream.unpack("<Ib") for _ in range(count)]
+        require(all(k < inner.size - 1 and sign in (-1, 0, 1) for k, sign in self.targets), "about no number")
+        flat = array([stream.vector(lines + inner.count) for _ in range(count)]).reshape(count, -1)
+        self.weights, self.y, mu = np.maximum(flat[:, :lines], 0), flat[:, lines:], inner.count - inner.limits
+        self.y[:, mu:] = np.maximum(self.y[:, mu:], 0)  # of what is >= 0, not = 0
+        self.mu = self.y[:, mu - len(inner.matrix) : mu]
+
+
+class Part:
+    """Some of the pairs: a box of all their numbers, of left, right and difference stage by stage.
+
+    `since` is the largest threshold of the arguments used: the box holds for all pairs with a gap of that or more.
+    `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both.
+    """
+
+    def __init__(self, inner):
+        self.inner, self.since, self.cap, self.alive, self.stale = inner, -INF, INF, True, True
+        self.differ, self.slopes = np.zeros(len(inner.one.groups), dtype=bool), []
+        self.box = np.full((2, inner.size), [[-INF], [INF]]).astype(inner.matrix.dtype)
+        self.box[:, -1] = 1
+        left, right = (array(person.box) for person in inner.people)
+        d = minus(left, right)
+        d = np.where(left - right[::-1] == 0, 0 * d, d)  # rounding must not widen what is one value
+        d[:, inner.grouped] = np.minimum(np.maximum(d[:, inner.grouped], -1), 1)
+        self.box[:, inner.x] = np.concatenate([left, right, d], axis=1)
+
+    def copy(self):
+        twin = object.__new__(Part)
+        twin.__dict__.update(self.__dict__, box=self.box.copy(), differ=self.differ.copy(), stale=True)
+        return twin
+
+    def triple(self, place):
+        """Return the boxes of left, right and difference: [low or high, which of the three, number]."""
+        return self.box[:, place].reshape(2, 3, -1)
+
+    def settle(self):
+        """Carry intervals through the network until they hardly shrink; no value left of a number: no pair is here."""
+        for _ in range(PASSES if self.alive and self.stale else 0):
+            before = self.box.copy()
+            self.alive = self.carry()
+            self.limit(self.gap() if self.alive else -INF)
+            if not self.alive or (abs(self.box - before) <= 1e-9 * (1 + abs(before))).all():
+                break
+        self.stale = False
+
+    def carry(self):
+        """Carry all intervals through the network once, and tell whether every number has a value left.
+
+        left - right = difference, of x and of z; f(z_left) - f(z_right) = s dz with s a difference quotient of f.
+        """
+        inner = self.inner
+        self.box[:, inner.x] = agreed(*self.triple(inner.x).swapaxes(0, 1)).reshape(2, -1)
+        if (self.people(0 * inner.first[:1]) == -INF).any():  # a group has no category left, or no change
+            return False
+        low, high = upper_sum(self.people(inner.first)).reshape(2, 3, -1)
+        z, self.slopes = np.array([-low, high]), []
+        for k, (layer, place) in enumerate(zip(inner.layers, inner.z)):
+            bias = np.stack([layer.bias, layer.bias, 0 * layer.bias])
+            z = layer.affine(self.triple(inner.v[k]), bias) if k else minus(z, [-bias, -bias])
+            z = agreed(*meet(self.triple(place), z).swapaxes(0, 1))
+            if layer.twins is not None:
+                z[0] = np.where(layer.twins, z[0][:, None], -INF).max(axis=-1)
+                z[1] = np.where(layer.twins, z[1][:, None], INF).min(axis=-1)
+            self.box[:, place] = z.reshape(2, -1)
+            if k + 1 < len(inner.layers):
+                both, slopes = layer.values(z[:, :2]), layer.each(quotients, z[0, :2].min(axis=0), z[1, :2].max(axis=0))
+                ends = np.stack([s * end for s in slopes for end in z[:, DIFFERENCE]])
+                dv = meet([-up(-ends.min(axis=0)), up(ends.max(axis=0))], minus(both[:, LEFT], both[:, RIGHT]))
+                self.box[:, inner.v[k + 1]] = np.concatenate([both, dv[:, None]], axis=1).reshape(2, -1)
+                self.slopes.append(slopes)
+        return not (self.box[0] > self.box[1]).any()
+
+    def gap(self):
+        """Bound the gap by the intervals of the logits and of their difference."""
+        inner, (low, high) = self.inner, self.box.astype(np.float64)
+        apart = inner.gap(0.0, high[inner.d])
+        scores = (sigmoid(high[inner.a]) - sigmoid(low[inner.b])) * (1 + 1e-13) + 1e-13
+        return min(apart, inner.factor * max(0.0, scores)) if inner.is_curved else apart
+
+    def limit(self, gap):
+        """Take a bound of the gap that holds for the pairs within the box; the others have one below `since`."""
+        self.cap = min(self.cap, max(gap, self.inner.factor * self.since))
+
+    def people(self, c):
+        """Return numbers whose sum bounds c.(left, right, difference) over the people of this part, row by row.
+
+        In a group one category of each person has its 1; the difference is 0, or 1 in one column and -1 in another.
+        """
+        inner, x = self.inner, self.triple(self.inner.x)
+        total = [up(np.maximum(c * x[0], c * x[1]))[..., inner.numbers].reshape(len(c), -1)]
+        if len(inner.grouped):
+            people, (low, high), d = np.where(x[1, :2] > 0.5, c[:, :2], -INF), x[:, DIFFERENCE], c[:, DIFFERENCE]
+            gain, lose = inner.by_group(np.where(high >= 1, d, -INF)), inner.by_group(np.where(low <= -1, -d, -INF))
+            stays = ~inner.by_group((low > 0) | (high < 0)) & ~self.differ
+            total.append(inner.by_group(people).reshape(len(c), -1))
+            change = np.maximum(gain + lose, np.where(stays, 0, -INF))
+            total.append(np.where(change > -INF, up(change), -INF))
+        return np.concatenate(total, axis=1)
+
+    def bound(self, given):
+        """Bound  sum_i weight_i (a - slope_i b - offset_i) + target  from above over the pairs of this part.
+
+        a, b are the logits; each bracket is >= 0 for a pair with a gap of t; the target is a number of the pair with a
+        sign, or nothing. Added to this, times ANY multipliers, are
+
+            d - x_left + x_right = 0, the same of every z and v       W v + bias - z = 0, left and right, of every layer
+            w - A d = 0, A being the metric's (multipliers mu)        b - A x >= 0, left and right: the side constraints
+
+        (the last times numbers >= 0). That adds nothing, or what is not below 0. What then multiplies each number is
+        known, and the sum is bounded piece by piece: x and d by `people`, v = f(z) with z by `top`, dv with dz by
+        `apart`, mu.w by Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q only makes it larger). What a coefficient
+        may be off by, being a float, counts times the largest value of what it multiplies.
+        """
+        inner, count = self.inner, len(given.targets)
+        if inner.equations is None:
+            inner.build()
+        equations, of_equations = inner.equations
+        lines = np.zeros((len(given.points), inner.size), dtype=given.y.dtype)
+        target = np.zeros((count, inner.size), dtype=given.y.dtype)
+        if len(lines):
+            slope, offset = inner.tangents(given.t, given.points, *map(float, self.box[:, inner.b]))
+            lines[:, inner.a], lines[:, inner.b], lines[:, -1] = 1, -slope, -offset
+        target[range(count), [k for k, _ in given.targets]] = [sign for _, sign in given.targets]
+        c = target + given.weights @ lines + given.y @ equations
+        sizes = abs(target) + given.weights @ abs(lines) + abs(given.y) @ of_equations
+        total = [error(inner.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
+        total.append(self.people(c[:, inner.x].reshape(count, 3, -1)))
+        for k, layer in enumerate(inner.layers[:-1]):
+            z, v = self.triple(inner.z[k]), self.triple(inner.v[k + 1])
+            p, q = (c[:, place].reshape(count, 3, -1) for place in (inner.v[k + 1], inner.z[k]))
+            total.append(layer.each(top, p[:, :2], -q[:, :2], *z[:, :2]))
+            total.append(apart(p[:, DIFFERENCE], -q[:, DIFFERENCE], self.slopes[k], z[:, DIFFERENCE], v[:, DIFFERENCE]))
+        total.append(up((c * self.box[:, None]).max(axis=0)[:, inner.z[-1]]))
+        q = INF if inner.p == 1.0 else 1.0 if inner.p == INF else max(1.0, inner.p / (inner.p - 1.0) * (1 - 1e-14))
+        total.append(array(inner.eps * norm(given.mu, 2.0 if inner.p == 2.0 else q))[:, None])
+        upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
+        return [value if math.isfinite(value) else INF for value in upper]
+
+    def use(self, given):
+        """Take what arguments show: a bound of a number for all pairs with a gap of t or more, or of the gap."""
+        t, width = given.t if len(given.points) else -INF, self.inner.width
+        for value, (k, sign), weights in zip(self.bound(given) if self.alive else (), given.targets, given.weights):
+            if sign == 0:
+                weight = float(weights.sum()) * (1 - 1e-12)
+                self.limit(self.inner.gap(t, -1.0 if value < 0 else float(value) / weight if weight > 0 else INF))
+                continue
+            value = self.inner.one.whole(k - 2 * width, value) if 2 * width <= k < 3 * width else value
+            self.narrow(k, sign > 0, sign * value)
+            self.since = max(self.since, t)
+
+    def narrow(self, k, is_upper, value):
+        """Move one end of an interval inward."""
+        side, best = int(is_upper), min if is_upper else max
+        self.box[side, k], self.stale = best(self.box[side, k], value), True
+
 
 def split(stream, tag, part):
-    """Return the two parts of a split, which together cover it; None for one that holds nobody."""
+    """Return the two parts of a split, which together cover it."""
     inner, halves = part.inner, [part.copy(), part.copy()]
-    if tag == b"Z":
-        kind, k, j, value = stream.unpack("<BHId")
-        require(kind < 3 and k < len(inner.layers) and j < inner.layers[k].height, "a split of no neuron")
-        require(math.isfinite(value), "a number is not finite")
-        for side, half in ((1, halves[0]), (0, halves[1])): half.narrow(k, kind, side, array(value)[()], j)
+    if tag == b"Z":  # a number up to a value, or from it on
+        k, value = stream.unpack("<Id")
+        require(k < inner.size - 1 and math.isfinite(value), "a split of no number")
+        steps = k < 2 * inner.width and k % inner.width in inner.one.steps
+        for half, is_upper in zip(halves, (True, False)):
+            end = inner.one.on_grid(k % inner.width, value, is_upper) if steps else value
+            half.narrow(k, is_upper, array(end)[()] if math.isfinite(end) else end)
         return halves
-    side, column = stream.unpack("<BI")
-    g = next((g for g in inner.one.groups if g.start == column), slice(column, column + 1))
-    count = stream.unpack("<H")[0] if tag == b"C" else 1
-    require(side < 3 and count == g.stop - column and (column in inner.one.steps or tag == b"C"), "an odd split")
-    shown = np.frombuffer(stream.take(count), np.uint8) == 1 if tag == b"C" else stream.unpack("<d")[0]
-    require(side < 2 or (part.d[:, g] == 0).all(), "columns that can differ were split as one")
-    for first, half in ((True, halves[0]), (False, halves[1])):
-        for box in half.x if side == 2 else [half.x[side]]:
-            if tag == b"C":
-                box[1, g] = np.where(shown == first, box[1, g], 0 * box[1, g])
-                box[0, g] = np.minimum(box[0, g], box[1, g])
-            elif math.isnan(value := inner.one.on_grid(column, shown, first)):
-                box[0, column] = box[1, column] + 1  # nobody
-            elif first: box[1, column] = min(box[1, column], array(value)[()])
-            else: box[0, column] = max(box[0, column], array(value)[()])
-    return [half if half.enter() else None for half in halves]
+    require(tag in (b"C", b"S"), "the proof has a step that is none")
+    side, group = stream.unpack("<BH")
+    require(side < 3 and group < len(inner.one.groups), "a split of no group")
+    columns = inner.one.groups[group]
+    if tag == b"C":  # one person's categories: some, or the others
+        shown = np.frombuffer(stream.take(columns.stop - columns.start), np.uint8) == 1
+        for half, some in zip(halves, (shown, ~shown)):
+            box = half.triple(inner.x)[:, side % 2, columns]
+            box[1, ~some] = 0
+            if (box[1] > 0.5).sum() == 1:
+                box[0, box[1] > 0.5] = 1
+    else:  # another category on the left than on the right, or the same
+        halves[0].differ[group] = True
+        halves[1].triple(inner.x)[:, DIFFERENCE, columns] = 0
+    return halves
 
-def read_tree(stream, inner, trusted):
-    """Walk the tree and return the largest gap it leaves."""
-    root, worst = Part(inner), -INF
-    read_reach(stream, root, trusted)
-    todo = [root if root.enter() else None]
+
+def read_tree(stream, inner):
+    """Walk the tree, depth first, and return the largest gap it leaves."""
+    worst, todo = -INF, [Part(inner)]
     while todo:
         part = todo.pop()
-        alive, fresh = part is not None and part.settle(), []
-        while (tag := stream.take(1)) == b"T":
-            (k, j, kind, sign, _), argument = stream.unpack("<HIBbd"), Argument(stream, inner)
-            require(k < len(inner.layers) and j < inner.layers[k].height and kind < 3 and sign in (-1, 1), "odd lemma")
-            # Lemmas of one layer, threshold and round stand side by side; before others, all intervals are carried on.
-            if fresh and (fresh[0][:2] != (k, argument.t) or (k, argument.t, j, kind, sign) in fresh):
-                alive, fresh = alive and part.settle(), []
-            fresh.append((k, argument.t, j, kind, sign))
-            if alive:
-                part.narrow(k, kind, int(sign > 0), sign * part.bound(argument, (k, j, kind, sign)), j)
-                part.since = max(part.since, argument.t if len(argument.points) else -INF)
-        alive = alive and (not fresh or part.settle())
-        if part is not None and not alive:  # no pair is within the boxes
-            part.limit(-INF)
+        part.settle()
+        while (tag := stream.take(1)) == b"A":
+            part.use(Arguments(stream, inner))
+            part.settle()
+        if tag == b"E":
             worst = max(worst, part.cap)
-        if tag in (b"Z", b"C", b"I"):
+        else:
             require(len(todo) < DEEPEST, "the tree is too deep")
-            halves = split(stream, tag, part if alive else Part(inner))
-            todo += halves[::-1] if alive else [None, None]
-            continue
-        require(tag in (b"L", b"E", b"O"), "the proof has a step that is none")
-        argument = Argument(stream, inner) if tag == b"L" else None
-        if alive and argument is not None:
-            value, weight = part.bound(argument), float(argument.weights.sum()) * (1 - 1e-12)
-            slack = -1.0 if value < 0 else float(value) / weight * (1 + 1e-15) if weight > 0 else INF
-            part.limit(inner.gap(argument.t if len(argument.points) else -INF, slack))
-        worst = max(worst, part.cap) if alive else worst
+            todo += split(stream, tag, part)[::-1]
     require(not stream.file.read(1), "the proof goes on after its end")
     return worst
 
+
 # ---- the file
+
+
+def unpacked(content):
+    """Return the arrays of an npz; nothing is unpickled."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        refuse_large(arrays.zip)
+        found = dict(arrays)
+    numbers = {name for name, values in found.items() if values.dtype.kind != "U"}
+    return found | {name: found[name].astype("<f8", casting="same_kind") + 0.0 for name in numbers}
+
 
 def refuse_large(archive):
     if sum(entry.file_size for entry in archive.infolist() if not entry.filename.startswith("proof/")) > LIMIT:
-        raise Unreadable(f"it unpacks to more than {LIMIT >> 20} MiB")
+        raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
 
-def arrays_of(content):
-    """Return the arrays of an npz; nothing is unpickled, and no header can ask for more than is there."""
-    arrays = {}
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        refuse_large(archive)
-        for entry in archive.infolist():
-            stream = io.BytesIO(stored := archive.read(entry))
-            version = np.lib.format.read_magic(stream)
-            shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream) if version == (1, 0) else (0, 0, None)
-            if dtype is None or dtype.kind not in "fiuU": raise Unreadable(f"an array holds {dtype}")
-            found = np.frombuffer(stored, dtype, offset=stream.tell()).reshape(shape, order="F" if by_column else "C")
-            arrays[entry.filename.removesuffix(".npy")] = found if dtype.kind == "U" else found.astype("<f8") + 0.0
-    return arrays
 
 def model_digest(path, manifest):
     """Return the digest of the network of a model file (npz: W0, b0, ..., activations) that a certificate is about."""
     with open(path, "rb") as file:
-        arrays = arrays_of(file.read(LIMIT))
+        arrays = unpacked(file.read(LIMIT))
     count = sum(name[0] == "W" for name in arrays)
     names = [str(n) for n in arrays.get("activations", ["relu"] * (count - 1) + ["sigmoid"])]
     layers = [Layer(arrays[f"W{i}"], arrays[f"b{i}"], [names[i]] * len(arrays[f"b{i}"])) for i in range(count)]
@@ -740,67 +725,77 @@ def model_digest(path, manifest):
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return network_digest([*layers[:-1], Layer(*(a[[k]] for a in layers[-1].floats), [kind])])
 
-def lower_bound(question, one, other):
-    """Return the gap of the pair, rounded down, if both people exist and are similar."""
+
+def lower_bound(manifest, arrays):
+    """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
+    question, one, other = Question(manifest, arrays), arrays["witness_left"], arrays["witness_right"]
+    EXACT[0] = True
     require(question.left.holds(one), "the left person of the pair is not in the domain")
     require(question.right.holds(other), "the right person of the pair is not in the domain")
-    require(question.within(one, other), "the pair is not within eps")
+    EXACT[0] = question.p in (1.0, 2.0, 3.0, INF) and all(layer.is_straight for layer in question.phi)
+    require(Question(manifest, arrays).is_within(one, other), "the pair is not within eps")
+    EXACT[0] = False
     low, high = minus(enclosed(question.layers, one), enclosed(question.layers, other))
     return max(0.0, float(low[0]), -float(high[0]))
 
-def upper_bound(question, manifest, archive, trusted):
+
+def upper_bound(question, proof, archive):
     """Return the largest gap that is left, over both directions if the two domains differ."""
-    proof, uppers = manifest.get("proof") or {}, []
-    require(float(proof.get("eps", question.eps)) >= question.eps, "the proof is for a smaller eps")
-    question.eps = float(proof.get("eps", question.eps))
+    uppers, eps = [], float(proof.get("eps", question.eps))
+    require(eps >= question.eps, "the proof is for a smaller eps")
+    question.eps = eps
     for k, swapped in enumerate([False] if question.symmetric else [False, True]):
-        inner = question.inner(swapped)
-        root = Part(inner)
-        uppers.append(root.gap() if root.enter() and root.settle() else 0.0)
-        if k < len(proof.get("directions") or []):
-            with archive.open(str(proof["directions"][k]["file"])) as file:
+        root = Part(Inner(question, swapped))
+        require(not EXACT[0] or all(layer.is_straight for layer in root.inner.layers), "--exact is for straight pieces")
+        root.settle()
+        uppers.append(root.cap)
+        for direction in (proof.get("directions") or [])[k : k + 1]:
+            with archive.open(str(direction["file"])) as file:
                 stream = Stream(io.BufferedReader(file))
-                uppers[k] = min(uppers[k], read_tree(stream, inner, trusted))
-            require(stream.sha.hexdigest() == proof["directions"][k]["sha256"], "the proof does not match its digest")
+                uppers[k] = min(uppers[k], read_tree(stream, root.inner))
+            require(stream.sha.hexdigest() == direction["sha256"], "the proof does not match its digest")
     return max(0.0, *uppers)
+
+
+def derive(found, archive, model, network, exact):
+    """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
+    refuse_large(archive)
+    manifest, arrays = json.loads(archive.read("manifest.json")), unpacked(archive.read("arrays.npz"))
+    if manifest["format"] != "likewise certificate" or manifest["version"] not in (1, 2, 3, 4):
+        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 4")
+    low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
+    found["claimed"], digests = [low, high], Question(manifest, arrays).digests()
+    for name, digest in digests.items():
+        require(manifest["digests"][name] == digest, f"the {name} does not match its digest")
+    given = network if model is None else model_digest(model, manifest)
+    require(given in (None, digests["network"]), "the model is another network than the certificate's")
+    found["lower"] = lower_bound(manifest, arrays)
+    require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
+    EXACT[0] = bool(exact)
+    proof = manifest["proof"] if manifest["version"] == 4 else {}  # before, there was none, or one of another form
+    found["upper"] = upper_bound(Question(manifest, arrays), proof, archive)
+    if not found["upper"] <= high + CLOSE * max(1.0, high):
+        require(proof.get("kind") != "tree", f"the proof shows only an upper of {found['upper']:.9g}")
+        found["trusted"] = [*map(str, manifest["trusted"] or ["the engine: the certificate has no proof"])]
+    found["code"] = 20 if found["trusted"] else 0
+
 
 def check(path, model=None, exact=False, network=None):
     """Check a certificate and return {ok, lower, upper, trusted, reasons, code, claimed}.
 
     `model` is the path of an npz file, `network` the digest of a network: each must be the certificate's own.
     """
-    EXACT[0] = False  # the pair is always evaluated in floats
-    found = {"ok": False, "lower": 0.0, "upper": INF, "trusted": [], "reasons": [], "code": 10, "claimed": [0.0, INF]}
+    found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
+    EXACT[0] = False
     try:
         with np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
-            refuse_large(archive)
-            manifest = json.loads(archive.read("manifest.json"))
-            if manifest["format"] != "likewise certificate" or manifest["version"] not in (1, 2, 3):
-                raise Unreadable("its manifest is not that of a likewise certificate of version 1, 2 or 3")
-            arrays = arrays_of(archive.read("arrays.npz"))
-            low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
-            found["claimed"], question = [low, high], Question(manifest, arrays)
-            digests = question.digests()
-            for name, digest in digests.items():
-                require(manifest["digests"][name] == digest, f"the {name} does not match its digest")
-            given = network if model is None else model_digest(model, manifest)
-            require(given in (None, digests["network"]), "the model is another network than the certificate's")
-            found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
-            require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-            EXACT[0] = bool(exact)
-            found["upper"] = upper_bound(Question(manifest, arrays), manifest, archive, found["trusted"])
-            if not found["upper"] <= high + CLOSE * max(1.0, high):
-                word = f"the proof shows only an upper of {found['upper']:.9g}"
-                require((manifest.get("proof") or {}).get("kind") != "tree" or manifest["trusted"], word)
-                found["trusted"] += [*map(str, manifest["trusted"] or ["the engine: the certificate has no proof"])]
-        found["code"] = 20 if found["trusted"] else 0
-    except Refused as error:
-        found["reasons"].append(str(error))
-    except (Unreadable, OSError, zipfile.BadZipFile, ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError,
-            SyntaxError, TypeError, ValueError, AttributeError, struct.error) as error:
-        found["reasons"].append(f"cannot read {path} as a certificate: {type(error).__name__}: {error}"[:300])
-        found["code"] = 2
+            derive(found, archive, model, network, exact)
+    except Refused as reason:
+        found["reasons"] = [str(reason)]
+    except Exception as fault:  # noqa: BLE001 - whatever a file that is none of ours makes the libraries raise
+        found |= {"code": 2, "reasons": [f"cannot read {path}: {type(fault).__name__}: {fault}"[:300]]}
     return found | {"ok": found["code"] == 0}
+
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description="Check a likewise certificate, without likewise.")
@@ -810,7 +805,10 @@ def main(argv=None):
     options = parser.parse_args(argv)
     found = check(options.certificate, options.model, options.exact)
     print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
-    for name in ("lower", "upper", "claimed", "trusted", "reasons"): print(f"  {name:8}  {found[name]}")
+    for name in ("lower", "upper", "claimed", "trusted", "reasons"):
+        print(f"  {name:8}  {found[name]}")
     return found["code"]
 
-if __name__ == "__main__": sys.exit(main())
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """Certify a grid of fixed questions; a result file per finished cell, so that it can be stopped and resumed.
 
     python benchmarks/bench.py GRID [--engine milp,paper] [--solver highs] [--seconds S] [--gap G] [--threads N]
-                                    [--jobs N] [--results FOLDER]
+                                    [--jobs N] [--results FOLDER] [--check]
 
 GRID is one of those in grids.py: smoke (default), adult, known, mild, paper, settings, smooth, versus, wide. Then
 `python benchmarks/table.py GRID`.
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from checked import checked
 from grids import GRIDS
 from instances import instance
 from store import (
@@ -48,6 +49,12 @@ class Plan:
     cells: tuple[Cell, ...]
     files: tuple[Path, ...]
     command: str
+    check: bool = False
+
+    def finished(self, file: Path) -> bool:
+        """Tell whether a cell was run before, and checked if that is wanted."""
+        result = read_json(file)
+        return result is not None and (not self.check or "check" in result)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--gap", type=float)
     line.add_argument("--threads", type=int)
     line.add_argument("--results", type=Path, default=ROOT / "results")
+    line.add_argument("--check", action="store_true", help="check the certificate of every cell that closes")
     return line
 
 
@@ -84,18 +92,19 @@ def plan(options: argparse.Namespace) -> Plan:
     code = code_digest()
     digests = {name: instance(name).digest for name in dict.fromkeys(cell.name for cell in cells)}
     files = tuple(options.results / f"{key(digests[c.name], c.settings, code)}.json" for c in cells)
-    return Plan(cells, files, _command(options, engines))
+    return Plan(cells, files, _command(options, engines), options.check)
 
 
 def _command(options: argparse.Namespace, engines: Sequence[str]) -> str:
     chosen = [("--engine", ",".join(engines) if options.engine else None), ("--solver", options.solver)]
     chosen += [(f"--{name}", getattr(options, name)) for name in ("seconds", "gap", "threads")]
     words = [word for name, value in chosen if value is not None for word in (name, str(value))]
+    words += ["--check"] if options.check else []
     return shlex.join(["python", "benchmarks/bench.py", options.grid, *words])
 
 
-def run_cell(cell: Cell, file: Path, command: str) -> dict[str, Any]:
-    """Certify one cell and write its result."""
+def run_cell(cell: Cell, file: Path, command: str, check: bool = False) -> dict[str, Any]:
+    """Certify one cell, check the certificate if that is wanted and the gap is closed, and write the result."""
     s = cell.settings
     problem = instance(cell.name)
     started = time.monotonic()
@@ -124,16 +133,19 @@ def run_cell(cell: Cell, file: Path, command: str) -> dict[str, Any]:
         "machine": machine(s.solver),
         "date": today(),
     }
+    if check:
+        content["check"] = checked(cert) if cert.gap <= s.gap * (1 + 1e-9) else None
     write_json(file, content)
     return content
 
 
 def say(index: int, count: int, cell: Cell, result: dict[str, Any]) -> None:
     """Tell people about one cell, on stderr."""
-    upper = "inf" if result["upper"] is None else f"{result['upper']:.6f}"
+    upper, check = "inf" if result["upper"] is None else f"{result['upper']:.6f}", result.get("check")
     print(
         f"[{index + 1}/{count}] {cell.name} {cell.settings.engine}: "
-        f"[{result['lower']:.6f}, {upper}] in {result['seconds']:.2f} s",
+        f"[{result['lower']:.6f}, {upper}] in {result['seconds']:.2f} s"
+        + (f", {check['word']} in {check['seconds']:.2f} s" if check else ""),
         file=sys.stderr,
         flush=True,
     )
@@ -143,10 +155,10 @@ def run_here(todo: Plan) -> int:
     """Run the missing cells in this process, in order; return how many failed."""
     failed = 0
     for index, (cell, file) in enumerate(zip(todo.cells, todo.files, strict=True)):
-        if file.is_file():
+        if todo.finished(file):
             continue
         try:
-            say(index, len(todo.cells), cell, run_cell(cell, file, todo.command))
+            say(index, len(todo.cells), cell, run_cell(cell, file, todo.command, todo.check))
         except LikewiseError as error:  # one cell's defect must not cost the others
             failed += 1
             print(f"[{index + 1}/{len(todo.cells)}] {cell.name} {cell.settings.engine}: {error}", file=sys.stderr)
@@ -155,7 +167,7 @@ def run_here(todo: Plan) -> int:
 
 def run_apart(todo: Plan, jobs: int, words: Sequence[str]) -> int:
     """Run the missing cells in subprocesses, `jobs` at once; return how many failed."""
-    waiting = [i for i, file in enumerate(todo.files) if not file.is_file()]
+    waiting = [i for i, file in enumerate(todo.files) if not todo.finished(file)]
     running: dict[int, subprocess.Popen[bytes]] = {}
     failed = 0
     try:
@@ -166,9 +178,7 @@ def run_apart(todo: Plan, jobs: int, words: Sequence[str]) -> int:
             time.sleep(0.1)
             for index in [i for i, process in running.items() if process.poll() is not None]:
                 process = running.pop(index)
-                result = read_json(todo.files[index])
-                if process.returncode or result is None:
-                    failed += 1
+                failed += bool(process.returncode) or not todo.finished(todo.files[index])
     except KeyboardInterrupt:
         for process in running.values():
             process.terminate()
@@ -194,9 +204,10 @@ def main(words: Sequence[str] | None = None) -> int:
     options = line.parse_args(given)
     todo = plan(options)
     if options.cell is not None:
-        todo = Plan(todo.cells[options.cell :][:1], todo.files[options.cell :][:1], todo.command)
+        here = slice(options.cell, options.cell + 1)
+        todo = replace(todo, cells=todo.cells[here], files=todo.files[here])
         return 1 if run_here(todo) else 0
-    done = sum(file.is_file() for file in todo.files)
+    done = sum(map(todo.finished, todo.files))
     where = f"{len(todo.cells)} cells, {done} finished before, {solver_version(options.solver)}"
     print(f"{options.grid}: {where}, results in {options.results}", file=sys.stderr)
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import Plan, parser, plan
+from checked import summary
 from instances import Known, known
 from store import read_json, write_text
 
@@ -154,7 +155,8 @@ def render(grid: str, todo: Plan) -> str:
         "known": lambda: against_known(results, known()),
     }
     body = bodies.get(grid, lambda: cells(results))()
-    return f"{title}\n\n{where(results)}\n\n{body}\n"
+    told = [summary(results)] if any(r.get("check") for r in results) else []
+    return "\n\n".join([title, where(results), *told, body]) + "\n"
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -54,6 +54,12 @@ class Opened:
         path.write_bytes(self.raw(written.getvalue()))
         return path
 
+    def is_like(self, other: Opened) -> bool:
+        """Tell whether nothing was changed."""
+        arrays = [np.array_equal(self.arrays[name], other.arrays[name], equal_nan=True) for name in self.arrays]
+        plain = (self.manifest, self.proofs, self.raw, self.honest_digests)
+        return all(arrays) and plain == (other.manifest, other.proofs, other.raw, other.honest_digests)
+
     def sign_again(self) -> None:
         try:
             self.manifest["digests"] = checker.Question(self.manifest, self.arrays).digests()
@@ -64,39 +70,30 @@ class Opened:
                 part["sha256"] = hashlib.sha256(self.proofs[part["file"]]).hexdigest()
 
     def records(self, name: str) -> list[tuple[bytes, int, int]]:
-        """Return (tag, start, end) of every record of a proof."""
+        """Return (tag, start, end) of every record of a proof; arguments are L, T or D: leaf, lemma, who can differ."""
         swapped = name.endswith("1.bin")
-        inner = checker.Question(self.manifest, self.arrays).inner(swapped)
+        inner = checker.Inner(checker.Question(self.manifest, self.arrays), swapped)
         file = io.BytesIO(self.proofs[name])
         stream, found, size = checker.Stream(file), [], len(self.proofs[name])
         while file.tell() < size:
             start = file.tell()
             tag = stream.take(1)
-            read_record(stream, inner, tag)
-            found.append((tag, start, file.tell()))
+            found.append((read_record(stream, inner, tag), start, file.tell()))
         return found
 
 
-def read_record(stream: Any, inner: Any, tag: bytes) -> None:
-    """Read the rest of a record, whatever it says."""
-    if tag == b"D":
-        stream.unpack("<Ib")
-        stream.vector(len(inner.matrix))
-    elif tag in (b"G", b"g"):
-        stream.unpack("<I")
-        for _ in range(stream.unpack("<I")[0] if tag == b"G" else 0):
-            stream.unpack("<HH")
-            stream.vector(len(inner.matrix))
-    elif tag in (b"T", b"L"):
-        if tag == b"T":
-            stream.unpack("<HIBbd")
-        checker.Argument(stream, inner)
-    elif tag == b"Z":
-        stream.unpack("<BHId")
-    elif tag == b"I":
-        stream.unpack("<BId")
-    elif tag == b"C":
-        stream.take(stream.unpack("<BIH")[2])
+def read_record(stream: Any, inner: Any, tag: bytes) -> bytes:
+    """Read the rest of a record, whatever it says, and return its tag, or what its arguments are about."""
+    if tag == b"A":
+        place, sign = checker.Arguments(stream, inner).targets[0]
+        return b"L" if sign == 0 else b"D" if place < 3 * inner.width else b"T"
+    if tag == b"Z":
+        stream.unpack("<Id")
+    elif tag in (b"C", b"S"):
+        _, group = stream.unpack("<BH")
+        columns = inner.one.groups[group]
+        stream.take(columns.stop - columns.start if tag == b"C" else 0)
+    return tag
 
 
 def proof_edit(edit: Callable[[Opened, str, bytearray, Rng], bytes | None]) -> Callable[[Opened, Rng], None]:
@@ -229,8 +226,8 @@ def swap_people(it: Opened, rng: Rng) -> None:
 
 
 def exchange_children(it: Opened, name: str, content: bytearray, rng: Rng) -> bytes | None:
-    """Exchange two records that end a node."""
-    ends = [(a, b) for tag, a, b in it.records(name) if tag in b"LEO"]
+    """Exchange the arguments of two leaves."""
+    ends = [(a, b) for tag, a, b in it.records(name) if tag == b"L"]
     if len(ends) < 2:
         return None
     i = int(rng.integers(len(ends) - 1))
@@ -245,10 +242,6 @@ def lower_threshold(content: bytearray, start: int, end: int, rng: Rng) -> bytes
     return bytes(content)
 
 
-def empty_instead(content: bytearray, start: int, end: int, rng: Rng) -> bytes:
-    return bytes(content[:start] + b"E" + content[end:])
-
-
 def nothing_instead(content: bytearray, start: int, end: int, rng: Rng) -> bytes:
     return bytes(content[:start] + content[end:])
 
@@ -259,6 +252,18 @@ def at_offset(offset: int, form: str, change: Callable[[Any, Rng], Any]) -> Call
         value = change(struct.unpack(form, content[at : at + size])[0], rng)
         content[at : at + size] = struct.pack(form, value)
         return bytes(content)
+
+    return edit
+
+
+def at_target(offset: int, form: str, change: Callable[[Any, Rng], Any]) -> Callable[..., bytes | None]:
+    """Make a mutation of what an argument is about, which follows its points."""
+
+    def edit(content: bytearray, start: int, end: int, rng: Rng) -> bytes | None:
+        lines = struct.unpack("<H", content[start + 9 : start + 11])[0]
+        bits = content[start + 13 : start + 13 + (lines + 7) // 8]
+        first = 13 + len(bits) + 8 * sum(byte.bit_count() for byte in bits)
+        return at_offset(first + offset, form, change)(content, start, end, rng)
 
     return edit
 
@@ -302,6 +307,12 @@ MUTATIONS: dict[str, Callable[[Opened, Rng], None]] = {
     "a weight turned": array_edit("W1", one_entry(flip)),
     "a bias moved": array_edit("b0", one_entry(nudge)),
     "a weight that is none": array_edit("W0", one_entry(lambda x, r: float("nan"))),
+    "a huge weight": array_edit("W0", one_entry(lambda x, r: float(r.choice([1e15, 1e300, 1.7e308, np.inf])))),
+    "a huge bound of the domain": both_sides("upper", lambda v, r: move(v, r, 1e300)),
+    "a threshold beyond all": in_record(
+        b"LT", at_offset(1, "<d", lambda t, r: float(r.choice([np.nan, np.inf, 2.0, -1.0])))
+    ),
+    "a number that is none": float_edit(b"LTD", lambda x, r: float(r.choice([np.nan, np.inf, -np.inf, 1e308]))),
     "the metric shrunk": array_edit("metric", lambda v, r: np.multiply(v, 0.5, out=v)),
     "a metric entry moved": array_edit("metric", one_entry(nudge)),
     "the witness moved": array_edit("witness_left", one_entry(nudge)),
@@ -315,22 +326,32 @@ MUTATIONS: dict[str, Callable[[Opened, Rng], None]] = {
         lambda it, n, c, r: bytes(c[: (k := int(r.integers(len(c))))] + bytes([int(r.integers(256))]) + c[k + 1 :])
     ),
     "two ends exchanged": proof_edit(exchange_children),
-    "a leaf called empty": in_record(b"L", empty_instead),
-    "a leaf left out": in_record(b"L", nothing_instead),
-    "a lemma left out": in_record(b"T", nothing_instead),
-    "a split left out": in_record(b"ZCI", nothing_instead),
+    "a leaf without its argument": in_record(b"L", nothing_instead),
+    "a leaf left out": in_record(b"E", nothing_instead),
+    "an end too many": in_record(b"E", lambda c, a, b, r: bytes(c[:a] + b"E" + c[a:])),
+    "lemmas left out": in_record(b"T", nothing_instead),
+    "a split left out": in_record(b"ZC", nothing_instead),
     "a leaf for a smaller threshold": in_record(b"L", lower_threshold),
-    "a split moved": in_record(b"Z", at_offset(8, "<d", nudge)),
-    "a split of another neuron": in_record(b"Z", at_offset(4, "<I", lambda j, r: j ^ 1)),
-    "a split of the other side": in_record(b"Z", at_offset(1, "<B", lambda k, r: k ^ 1)),
-    "a split of both as one": in_record(b"CI", at_offset(1, "<B", lambda s, r: 2)),
-    "a category moved over": in_record(b"C", at_offset(8, "<B", lambda b, r: b ^ 1)),
-    "a lemma of the other side": in_record(b"T", at_offset(8, "<b", lambda s, r: -s)),
-    "a lemma of another neuron": in_record(b"T", at_offset(3, "<I", lambda j, r: j ^ 1)),
+    "a leaf turned into a lemma": in_record(b"L", at_target(4, "<b", lambda s, r: int(r.choice([-1, 1])))),
+    "a lemma turned into a leaf": in_record(b"T", at_target(4, "<b", lambda s, r: 0)),
+    "lemmas for a smaller threshold": in_record(b"T", lower_threshold),
+    "lemmas for every pair": in_record(b"T", at_offset(1, "<d", lambda t, r: 0.0)),
+    "a split moved": in_record(b"Z", at_offset(5, "<d", nudge)),
+    "a split of another neuron": in_record(b"Z", at_offset(1, "<I", lambda j, r: j ^ 1)),
+    "a split of anything": in_record(b"Z", at_offset(1, "<I", lambda j, r: int(r.integers(2 * j + 2)))),
+    "a split of the other person": in_record(b"C", at_offset(1, "<B", lambda s, r: 1 - s % 2)),
+    "a category moved over": in_record(b"C", at_offset(4, "<B", lambda b, r: b ^ 1)),
+    "another group that cannot change": in_record(b"S", at_offset(2, "<H", lambda g, r: g ^ 1)),
+    "who can differ left out": in_record(b"S", nothing_instead),
+    "change and no change exchanged": in_record(b"S", lambda c, a, b, r: bytes(c[:a] + b"E" + c[a:b] + c[b:])),
+    "a lemma of the other side": in_record(b"T", at_target(4, "<b", lambda s, r: -s)),
+    "a lemma of another neuron": in_record(b"T", at_target(0, "<I", lambda j, r: j ^ 1)),
+    "a lemma of anything": in_record(b"T", at_target(0, "<I", lambda j, r: int(r.integers(2 * j + 2)))),
     "a leaf's multiplier turned": float_edit(b"L", flip),
     "a leaf's multiplier stretched": float_edit(b"L", stretch),
     "a lemma's multiplier turned": float_edit(b"T", flip),
     "a lemma's multiplier stretched": float_edit(b"T", stretch),
-    "who can differ turned": float_edit(b"DG", flip),
-    "a column's bound of the other side": in_record(b"D", at_offset(5, "<b", lambda s, r: -s)),
+    "who can differ turned": float_edit(b"D", flip),
+    "a column's bound of the other side": in_record(b"D", at_target(4, "<b", lambda s, r: -s)),
+    "a bound of another column": in_record(b"D", at_target(0, "<I", lambda j, r: j ^ 1)),
 }

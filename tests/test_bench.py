@@ -32,7 +32,7 @@ def tiny(monkeypatch):
 
 def test_resume_and_table(tiny, tmp_path, capsys, monkeypatch):
     words = ["smoke", "--seconds", "10", "--results", str(tmp_path)]
-    assert bench.main(words) == 0
+    assert bench.main([*words, "--check"]) == 0
     files = sorted(tmp_path.iterdir())
     assert len(files) == len(tiny)
     assert "[1/2] paper/adult_8|linf|0.05 auto: [" in capsys.readouterr().err
@@ -53,6 +53,7 @@ def test_resume_and_table(tiny, tmp_path, capsys, monkeypatch):
         } <= set(result)
         assert result["lower"] <= result["upper"]
         assert {"cpu", "cores", "memory_gib", "python", "solver"} <= set(result["machine"])
+        assert result["check"]["word"] == "verified"
     monkeypatch.setattr(bench, "run_cell", lambda *_: pytest.fail("a finished cell was run again"))
     assert bench.main(words) == 0
     assert "2 finished before" in capsys.readouterr().err
@@ -60,6 +61,7 @@ def test_resume_and_table(tiny, tmp_path, capsys, monkeypatch):
     assert table.main([*words, "-o", str(page)]) == 0
     text = page.read_text()
     assert "2 of 2 cells" in text
+    assert "2 closed cells, 2 verified" in text
     assert "- commit: `" in text
     assert "python benchmarks/bench.py smoke" in text
 

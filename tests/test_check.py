@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import math
 import shutil
+import struct
 import subprocess
 import sys
+import tokenize
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +28,12 @@ import likewise_checker as checker
 from likewise.activations.linear import hull_lines
 from likewise.bounds import reach
 from likewise.bounds.difference import difference_lines
-from likewise.certificate import Proof
+from likewise.certificate import Payload, Proof
+from likewise.cli import main
 from likewise.proof import Log, argued_bounds
+from likewise.proof.reach import argue
+from likewise.report.text import describe
+from likewise.search import search
 from likewise.search.inner import inner_problem
 from likewise.search.question import Question
 from likewise.search.relaxed import Relaxed
@@ -109,8 +116,14 @@ def test_the_model_must_be_the_same(saved, tmp_path):
     npz = tmp_path / "model.npz"
     lw.write_npz(problem.network, npz)
     assert checker.check(path, npz)["code"] == 0
+    with np.load(npz) as arrays:
+        turned = {name: np.where(arrays[name] == 0, -0.0, arrays[name]) for name in arrays if name[0] in "Wb"}
+        np.savez(npz, activations=arrays["activations"], **turned)
+    assert checker.check(path, npz)["code"] == 0  # -0.0 is 0.0
     lw.write_npz(other, npz)
     assert checker.check(path, npz)["code"] == 10
+    np.savez(npz, W0=np.ones((1, 1), dtype=complex))
+    assert checker.check(path, npz)["code"] == 2
 
 
 def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
@@ -122,6 +135,60 @@ def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
     unnamed = lw.check(replace(bare, trusted=()).save(tmp_path / "c.cert"))
     assert unnamed.code == 20
     assert "no proof" in unnamed.trusted[0]
+
+
+def test_a_solvers_word_is_named_everywhere(tmp_path, capsys):
+    written = search(make(28).problem, engine="milp", solver="highs", seconds=20.0, gap=1e-6, threads=1)
+    path, word = written.save(tmp_path / "a.cert"), "dual bounds of highs"
+    assert written.trusted == (word,)
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    assert (manifest["proof"], manifest["trusted"]) == ({"kind": "solver-trusted"}, [word])
+    found = checker.check(path)
+    assert (found["code"], found["ok"], found["trusted"]) == (20, False, [word])
+    assert main(["check", str(path)]) == 20
+    assert word in capsys.readouterr().out
+    assert f"on the word of: {word}" in describe(written, 0.5)
+
+
+@pytest.mark.parametrize(("maker", "seed"), [(make, 7), (make, 71), (make_wide, 42)])
+def test_that_a_category_cannot_change_is_shown_and_not_trusted(maker, seed, tmp_path):
+    problem = maker(seed).problem
+    inner, _ = inner_problem(problem)
+    where = reach(inner)
+    held = [group for group in inner.right.groups if where.shared[group].all()]
+    argued = argue(inner, where)
+    assert held
+    assert argued.content.count(b"S") >= 1
+    assert argued.trusted == ()
+    taken = replace(where, shared=np.ones_like(where.shared))  # what is not so is not shown
+    can_change = tuple(group for group in inner.right.groups if group.stop - group.start > 1)
+    assert argue(replace(inner, eps=100.0), taken).trusted == can_change
+
+
+def test_a_group_that_is_only_said_not_to_change_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.proof.reach.BUDGETS", (0,))
+    written = certified(make(7).problem, 20.0, 1e-2)
+    assert written.proof is None
+    assert any("cannot differ" in what for what in written.trusted)
+    found = lw.check(written.save(tmp_path / "a.cert"))
+    assert (found.code, found.trusted) == (20, written.trusted)
+
+
+@pytest.mark.parametrize("kind", ["relu", "leaky_relu", "softplus", "elu"])
+@pytest.mark.parametrize("written", [b"E", b"Z" + struct.pack("<Id", 129, 0.0) + b"EE"], ids=["whole", "split"])
+def test_what_overflows_proves_nothing(kind, written, tmp_path):
+    layers = [lw.Layer([[size]], [0.0], kind) for size in [1e15] * 24 + [1e-15] * 24]  # all in all, about x
+    domain = lw.Domain([lw.Continuous("x", 1.0, 50.0)])
+    network = lw.Network([*layers, lw.Layer([[1.0]], [-5.0], "sigmoid")])
+    problem = lw.Problem(network, domain, domain, lw.WeightedLp([1.0]), 10.0)
+    payload = Payload(lambda: io.BytesIO(written), hashlib.sha256(written).hexdigest(), len(written), 1, 1)
+    proof = Proof(problem.eps, (payload,))
+    person = lw.Witness(np.ones(1), np.ones(1), 0.5, 0.5, 0.0, domain)
+    claim = lw.Certificate(problem, 0.0, 0.1, person, "a liar", "none", 0.0, proof=proof)
+    found = checker.check(claim.save(tmp_path / "a.cert"))
+    assert found["code"] == 10
+    assert found["upper"] > 0.9  # the sigmoids of -4 and 6 are that far apart
 
 
 def test_a_certificate_of_an_old_version_is_read():
@@ -197,6 +264,16 @@ def test_it_imports_nothing_else():
     imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
     assert imported - set(sys.stdlib_module_names) == {"numpy"}
+
+
+def test_it_can_be_read_in_an_hour():
+    source = FILE.read_text()
+    blocks = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    docs = [n.body[0] for n in blocks if ast.get_docstring(n)]
+    told = {line for doc in docs for line in range(doc.lineno, (doc.end_lineno or doc.lineno) + 1)}
+    words = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    tokens = [t for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type not in words]
+    assert len({t.start[0] for t in tokens} - told) <= 600  # lines of code, without what explains them
 
 
 def rezipped(path, target, **changes):

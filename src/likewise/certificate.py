@@ -3,7 +3,7 @@
 The file is a zip: `manifest.json` for people and programs, `arrays.npz` for the float64 weights, the metric's
 matrix (and embedding) and the witness, and `proof/...` for what shows `upper` (docs/certificate-format.md). It is
 written beside the target first and moved into place, so that no crash leaves half. Version 2 added embeddings, and what
-the output is, version 3 the proof; files of versions 1 and 2 are read as well.
+the output is, version 4 the proof (3 had one of another form); older files are read as well, without proofs.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 3
-READABLE = (1, 2, 3)
+FORMAT = 4
+READABLE = (1, 2, 3, 4)
 LIMIT = 1 << 30  # no certificate unpacks to more bytes than this, its proof aside
 PROOF = "proof/"  # what the names of a proof's files begin with
 PHI = "phi_"  # what the names of an embedding's arrays begin with
@@ -104,7 +104,6 @@ class Payload:
     size: int
     nodes: int
     leaves: int
-    trusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -366,7 +365,7 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array], path: Path) -> 
         tuple(str(n) for n in manifest["notes"]),
         str(manifest.get("scale", "score")),
         int(manifest.get("output", 0)),
-        _proof(manifest.get("proof") or {}, path),
+        _proof(manifest["proof"] if manifest["version"] == FORMAT else {}, path),
     )
 
 

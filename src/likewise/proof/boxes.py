@@ -29,7 +29,7 @@ def argued_bounds(problem: Problem, reach: Reach, log: Log) -> TwinBounds:
         rows = sign * problem.network.layers[layer].weight[better]
         arguments = _arguments(problem, reach, layer, kind, sign, better, rows, [through[better] for through in trail])
         for neuron, argument in zip(better.tolist(), arguments, strict=True):
-            log.lemma(0, layer, neuron, kind, sign, float(upper[neuron]), argument)
+            log.lemma(0, layer, neuron, kind, sign, argument)
     if problem.aside:
         _compared(problem, bounds, log)
     return bounds
@@ -102,5 +102,4 @@ def _compared(problem: Problem, bounds: TwinBounds, log: Log) -> None:
             turn[j + 1] = -sign
             nu = np.zeros(problem.right.width)
             argument = Argument(ALWAYS, np.empty(0), nothing, nothing, nothing, (*nothing[:-1], turn), nu, mu, omega)
-            value = dz.upper[j + 1] if sign > 0 else -dz.lower[j + 1]
-            log.lemma(0, last, j + 1, "dz", sign, float(value), argument)
+            log.lemma(0, last, j + 1, "dz", sign, argument)

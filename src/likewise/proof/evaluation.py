@@ -12,6 +12,7 @@ the largest value that it multiplies is added. `likewise_checker.py` does the sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,8 +224,11 @@ def _corner(c: Array, lower: Array, upper: Array) -> Array:
     return up(np.maximum(c * lower, c * upper), 1)
 
 
-def _ball(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array) -> Array:
-    """Bound nu.d over ||A d||_p <= eps, d in a box: eps ||mu||_q plus the box's support of nu - A^T mu."""
+def _ball(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array, differ: Sequence[int] = ()) -> Array:
+    """Bound nu.d over ||A d||_p <= eps, d in a box: eps ||mu||_q plus the box's support of nu - A^T mu.
+
+    `differ` are the groups that must change.
+    """
     matrix = problem.metric.matrix
     rest = nu - mu @ matrix
     error = dot_error(len(matrix) + 2, np.abs(nu) + np.abs(mu) @ np.abs(matrix))
@@ -232,13 +236,13 @@ def _ball(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array) ->
     norm = problem.eps * top * float(np.linalg.norm(mu / top, dual_power(problem.metric.p))) if len(mu) else 0.0
     corner = np.maximum(rest * lower, rest * upper)
     if not problem.aside:
-        for group in problem.right.groups:
-            corner[group] = _change(rest[group], lower[group], upper[group])
+        for index, group in enumerate(problem.right.groups):
+            corner[group] = _change(rest[group], lower[group], upper[group], index in differ)
     widest = np.maximum(np.abs(lower), np.abs(upper))
     return np.concatenate([corner + 4 * UNIT * np.abs(corner), error * widest, [norm * (1 + 1e-14 * (len(mu) + 8))]])
 
 
-def _change(c: Array, lower: Array, upper: Array) -> Array:
+def _change(c: Array, lower: Array, upper: Array, must: bool) -> Array:
     """Bound c.d over the changes of one category: d is 0, or 1 where one is gained and -1 where one is lost.
 
     The bound is the sum of what is returned, most of it 0.
@@ -246,15 +250,15 @@ def _change(c: Array, lower: Array, upper: Array) -> Array:
     out = np.zeros_like(c)
     gained = np.where(upper >= 1.0, c, -np.inf).max()
     lost = np.where(lower <= -1.0, -c, -np.inf).max()
-    stays = bool(((lower <= 0.0) & (upper >= 0.0)).all())
+    stays = not must and bool(((lower <= 0.0) & (upper >= 0.0)).all())
     out[0] = max(gained + lost, 0.0 if stays else -np.inf)
     if not np.isfinite(out[0]):
         out = np.maximum(c * lower, c * upper)
     return up(out, 1)
 
 
-def support(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array) -> float:
-    """Bound nu.d over ||A d||_p <= eps, lower <= d <= upper, by the multipliers mu."""
+def support(problem: Problem, nu: Array, mu: Array, lower: Array, upper: Array, differ: Sequence[int] = ()) -> float:
+    """Bound nu.d over ||A d||_p <= eps, lower <= d <= upper, by the multipliers mu; some groups must change."""
     total = _Total()
-    total.add(_ball(problem, nu, mu, lower, upper))
+    total.add(_ball(problem, nu, mu, lower, upper, differ))
     return total.upper

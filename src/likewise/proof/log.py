@@ -11,6 +11,7 @@ import hashlib
 import io
 import itertools
 import math
+import struct
 import tempfile
 import weakref
 from array import array
@@ -22,18 +23,19 @@ from likewise.bounds import Reach
 from likewise.bounds.argument import Argument
 from likewise.certificate import Payload
 from likewise.problem import Problem
-from likewise.proof.coding import EMPTY, LEAF, OPEN, What, argument_bytes, lemma_bytes, split_bytes
-from likewise.proof.reach import argue
+from likewise.proof.coding import END, MOST, Lemma, Numbers, What, argued, side_by_side, split_bytes
+from likewise.proof.reach import ReachProof, argue
 
 IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
 NOTHING = -1
+SIZES = "<HIB"  # of a lemma in the log: its layer, the bytes that it shares with others, and those of its target
 
 
 class Log:
     """The tree of one direction of a problem (an inner one). `reach` says which columns can differ."""
 
     def __init__(self, problem: Problem, reach: Reach) -> None:
-        self.problem, self._reach = problem, reach
+        self.problem, self._reach, self._numbers = problem, reach, Numbers(problem)
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - lives as long as the log
         weakref.finalize(self, self._file.close)
         self._size = 0
@@ -46,11 +48,11 @@ class Log:
     def __repr__(self) -> str:
         return f"Log({len(self._ends)} nodes, {self._size} bytes)"
 
-    def lemma(
-        self, node: int, layer: int, neuron: int, kind: str, sign: float, value: float, argument: Argument
-    ) -> None:
-        """Say that sign times z ("left", "right", "dz") is at most `value` in this node and below it."""
-        self._lemma(node, lemma_bytes(layer, neuron, kind, sign, value, argument))
+    def lemma(self, node: int, layer: int, neuron: int, kind: str, sign: float, argument: Argument) -> None:
+        """Say that sign times z ("left", "right", "dz") is bounded in this node and below it."""
+        one = argued(self._numbers, argument, self._reach.shared, (layer, kind, neuron, sign))
+        head = struct.pack(SIZES, layer, len(one.shared), len(one.target))
+        self._lemma(node, head + one.shared + one.target + one.multipliers)
 
     def split(self, node: int, what: What, children: Sequence[int]) -> None:
         """Split a node in two.
@@ -60,7 +62,7 @@ class Log:
         x <= at, then x >= at. A side is "left", "right", or "both" for columns that cannot differ.
         """
         first, second = children
-        self._end(node, split_bytes(what))
+        self._end(node, split_bytes(self._numbers, what))
         self._children[0][node], self._children[1][node] = first, second
         self._grow(max(first, second))
 
@@ -76,51 +78,76 @@ class Log:
         One that is split stays so; the leaf is what is known of it.
         """
         self._grow(node)
-        self._leaves[node] = self._write(LEAF + argument_bytes(argument) if math.isfinite(slack) else OPEN)
+        one = side_by_side([argued(self._numbers, argument, self._reach.shared, None)]) if math.isfinite(slack) else b""
+        self._leaves[node] = self._write(one + END)
         if self._children[0][node] == NOTHING:
             self._ends[node] = self._leaves[node]
 
     def empty(self, node: int) -> None:
         """Say that the boxes of some neuron have nothing in common, which a reader sees by itself."""
-        self._end(node, EMPTY)
+        self._end(node, END)
+
+    @cached_property
+    def _argued(self) -> ReachProof:
+        return argue(self.problem, self._reach)
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """What nobody can derive from this proof: columns that the search holds to be the same in both people."""
+        names = {span.start: feature.name for feature, span in self.problem.right.spans}
+        return tuple(f"that {names[group.start]} cannot differ" for group in self._argued.trusted)
 
     def finish(self) -> Payload:
         """Write the tree, after the argument for `reach`, and return where it is."""
         file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the payload's
         sha, size, nodes, leaves = hashlib.sha256(), 0, 0, 0
-        argued = argue(self.problem, self._reach)
         self._grow(0)
-        for blob in itertools.chain([argued.content], self._written()):
+        for blob, is_node, is_leaf in itertools.chain([(self._argued.content, False, False)], self._written()):
             file.write(blob)
             sha.update(blob)
-            size += len(blob)
-            nodes += blob[:1] in b"LEOZCI"
-            leaves += blob[:1] in b"LEO"
-
+            size, nodes, leaves = size + len(blob), nodes + is_node, leaves + is_leaf
         file.seek(0)
-        content = _Kept(file, size)
+        return Payload(_Kept(file, size).open, sha.hexdigest(), size, nodes, leaves)
 
-        names = {span.start: feature.name for feature, span in self.problem.right.spans}
-        trusted = tuple(f"that {names[group.start]} cannot differ" for group in argued.trusted)
-        return Payload(content.open, sha.hexdigest(), size, nodes, leaves, trusted)
-
-    def _written(self) -> Iterator[bytes]:
+    def _written(self) -> Iterator[tuple[bytes, bool, bool]]:
+        """Yield the bytes of the tree, depth first, and whether they end a node, and a leaf."""
         todo = [(0, NOTHING)]  # a node, and the leaf that a node above it had before it was split
         while todo:
             node, known = todo.pop()
-            lemmas = []
-            blob = self._last[node]
-            while blob != NOTHING:
-                lemmas.append(blob)
-                blob = self._before[blob]
-            for blob in reversed(lemmas):
-                yield self._blob(blob)
+            for blob in self._batches(node):
+                yield blob, False, False
             known = known if self._leaves[node] == NOTHING else self._leaves[node]
             # What holds of a part holds of its halves: a node that nobody came to bound is shown by the one above.
             end = known if self._ends[node] == NOTHING else self._ends[node]
-            yield OPEN if end == NOTHING else self._blob(end)
-            if self._children[0][node] != NOTHING:
+            is_leaf = self._children[0][node] == NOTHING
+            yield END if end == NOTHING else self._blob(end), True, is_leaf
+            if not is_leaf:
                 todo += [(self._children[1][node], known), (self._children[0][node], known)]
+
+    def _batches(self, node: int) -> Iterator[bytes]:
+        """Yield a node's lemmas: those that were proven from the same boxes side by side.
+
+        These are of one layer, threshold and round; before others, a reader carries all intervals on.
+        """
+        blobs, blob = [], self._last[node]
+        while blob != NOTHING:
+            blobs.append(blob)
+            blob = self._before[blob]
+        batch: list[Lemma] = []
+        beside = b""
+        for content in map(self._blob, reversed(blobs)):
+            layer, shared, target = struct.unpack_from(SIZES, content)
+            at = struct.calcsize(SIZES)
+            one = Lemma(content[at : at + shared], content[at + shared :][:target], content[at + shared + target :])
+            mark = struct.pack("<H", layer) + one.shared
+            is_known = any(one.target == other.target for other in batch)
+            if batch and (mark != beside or is_known or (len(batch) + 1) * self._numbers.size > MOST):
+                yield side_by_side(batch)
+                batch = []
+            beside = mark
+            batch.append(one)
+        if batch:
+            yield side_by_side(batch)
 
     def _blob(self, blob: int) -> bytes:
         self._file.seek(self._places[blob])

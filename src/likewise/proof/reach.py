@@ -1,8 +1,9 @@
 """Reach, argued: multipliers that show how far each column can differ and which groups cannot change category.
 
 Both rest on the inequality of `evaluation.support`: for any mu, nu.d <= eps ||mu||_q + the box's support of nu - A^T mu
-over all similar pairs. With nu = +-e_i it bounds a column; with nu = 0, over the box of those pairs that change
-category i for j, a bound below 0 says that there are none. What `bounds.reach` found otherwise is marked as trusted.
+over all similar pairs. With nu = +-e_i it bounds a column. With nu = 0, over the pairs that change from some categories
+to some others, a bound below 0 says that there are none: a small tree of such parts shows that a group cannot change.
+What is not shown in this way is reported, and then nobody can check the proof.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linprog, lsq_linear
@@ -18,20 +20,30 @@ from scipy.optimize import linprog, lsq_linear
 from likewise.bounds import Reach
 from likewise.bounds.support import Differences
 from likewise.problem import Problem
-from likewise.proof.coding import COLUMN, GROUP, ROOT, TRUSTED_GROUP, sparse
+from likewise.proof.coding import (
+    END,
+    GROUP,
+    NO_TARGET,
+    SPLIT_CATEGORY,
+    SPLIT_SAME,
+    Lemma,
+    Numbers,
+    lemma,
+    side_by_side,
+)
 from likewise.proof.evaluation import support
 from likewise.rounding import Array
 
 NEAR = 1e-9  # relative: what a bound must gain to be written
+BUDGETS = (8, 60, 4000)  # parts to show that a group cannot change: what is cheap comes first, and helps with the rest
+KEPT = 3  # multipliers to try again in the next part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReachProof:
-    """The bytes that a checker reads, the box of differences it will find, and what it has to take on trust."""
+    """The bytes that a checker reads, and the groups that it would have to take on trust."""
 
     content: bytes
-    lower: Array
-    upper: Array
     trusted: tuple[slice, ...]
 
 
@@ -39,11 +51,9 @@ def argue(problem: Problem, reach: Reach) -> ReachProof:
     """Return an argument for what `reach` says of this problem (an inner one), as far as there is one."""
     walk = _Walk(problem, reach)
     if not problem.aside:
-        while walk.columns() or walk.groups():
+        while walk.columns() or any(walk.groups(most) for most in BUDGETS):
             pass
-        if walk.trust():
-            walk.columns()
-    return ReachProof(b"".join([*walk.written, ROOT]), walk.lower, walk.upper, tuple(walk.trusted))
+    return ReachProof(b"".join(walk.written), tuple(walk.still()))
 
 
 def first_box(problem: Problem) -> tuple[Array, Array]:
@@ -58,27 +68,37 @@ def first_box(problem: Problem) -> tuple[Array, Array]:
 
 class _Walk:
     def __init__(self, problem: Problem, reach: Reach) -> None:
-        self.problem, self.wanted = problem, reach
+        self.problem, self.wanted, self.numbers = problem, reach, Numbers(problem)
         self.lower, self.upper = first_box(problem)
         self.written: list[bytes] = []
-        self.trusted: list[slice] = []
 
     def columns(self) -> bool:
         """Bound each column about as well as the search did; tell whether that settles more of what is whole."""
         before, free, box = self._open(), self._free, self.wanted.differences
-        wanted = [(c, 1.0) for c in free if box.upper[c] < self.upper[c]]
-        wanted += [(c, -1.0) for c in free if box.lower[c] > self.lower[c]]
+        wanted = [(int(c), 1) for c in free if box.upper[c] < self.upper[c]]
+        wanted += [(int(c), -1) for c in free if box.lower[c] > self.lower[c]]
         rows = np.zeros((len(wanted), len(self.lower)))
         for row, (column, sign) in zip(rows, wanted, strict=True):
             row[column] = sign
         now = Differences(self.problem.metric, self.problem.eps, self.lower.copy(), self.upper.copy())
+        lower, upper = self.lower.copy(), self.upper.copy()
+        batch: list[Lemma] = []
         for (column, sign), nu, mu in zip(wanted, rows, now.multipliers(rows), strict=True):
-            known = self.upper[column] if sign > 0 else -self.lower[column]
-            found = max(support(self.problem, nu, mu, self.lower, self.upper), 0.0)
+            known = upper[column] if sign > 0 else -lower[column]
+            found = max(support(self.problem, nu, mu, lower, upper), 0.0)
             whole = bool(self.problem.right.groups) and self.wanted.shared[column] and found >= 1.0
             if found < known * (1 - NEAR) and not whole:
-                self._bound(int(column), sign, found, mu)
+                target = (self.numbers.x("dz", column), sign)
+                batch.append(lemma(-math.inf, np.empty(0), target, self.numbers.of_metric(mu)))
+                self._bound(column, sign, whole_steps(self.problem, column, found))
+        self.written += [side_by_side(batch)] if batch else []
         return self._open() < before
+
+    def _bound(self, column: int, sign: int, value: float) -> None:
+        if sign > 0:
+            self.upper[column] = min(self.upper[column], value)
+        else:
+            self.lower[column] = max(self.lower[column], -value)
 
     def _open(self) -> int:
         """Count what is left of changes of category and of integers."""
@@ -90,84 +110,152 @@ class _Walk:
     def _free(self) -> np.ndarray:
         return np.flatnonzero((self.lower != 0.0) | (self.upper != 0.0))
 
-    def _bound(self, column: int, sign: float, value: float, mu: Array) -> None:
-        self.written.append(COLUMN + struct.pack("<Ib", column, int(sign)) + sparse(mu))
-        if sign > 0:
-            self.upper[column] = min(self.upper[column], value)
-        else:
-            self.lower[column] = max(self.lower[column], -value)
-        self.lower[column], self.upper[column] = whole_steps(
-            self.problem, column, float(self.lower[column]), float(self.upper[column])
-        )
-
-    def groups(self) -> bool:
-        """Exclude changes of category where the search did; tell whether any was new."""
-        new = False
+    def still(self) -> Iterator[slice]:
+        """Yield the groups that the search holds to be the same in both, and that may still differ here."""
         for group in self.problem.right.groups:
-            still = bool(((self.lower[group] != 0.0) | (self.upper[group] != 0.0)).any())
-            if still and self.wanted.shared[group].all():
-                shown = self._excluded(group)
-                if shown is not None:
-                    head = struct.pack("<II", group.start, len(shown))
-                    pairs = (struct.pack("<HH", i, j) + sparse(u) for i, j, u in shown)
-                    self.written.append(GROUP + head + b"".join(pairs))
-                    self.lower[group] = self.upper[group] = 0.0
-                    new = True
+            may = bool(((self.lower[group] != 0.0) | (self.upper[group] != 0.0)).any())
+            if may and self.wanted.shared[group].all():
+                yield group
+
+    def groups(self, most: int) -> bool:
+        """Exclude changes of category where the search did, by so many parts; tell whether any was new."""
+        new = False
+        for group in list(self.still()):
+            index = self.problem.right.groups.index(group)
+            shown = _Exclusion(self.problem, self.numbers, most).of(self.lower, self.upper, index)
+            if shown is not None:
+                self.written.append(SPLIT_SAME + struct.pack(GROUP, 0, index) + shown)
+                self.lower[group] = self.upper[group] = 0.0
+                new = True
         return new
 
-    def _excluded(self, group: slice) -> list[tuple[int, int, Array]] | None:
-        """Return multipliers for every change of category that the box leaves, or None if some are not to be had."""
-        shown: list[tuple[int, int, Array]] = []
-        left = (self.problem.left.upper[group] > 0.5) & (self.upper[group] >= 1.0)
-        right = (self.problem.right.upper[group] > 0.5) & (self.lower[group] <= -1.0)
-        at_hand = [_by_program(self.problem, self.lower, self.upper, group)] if self._needs_program else []
-        for i, j in itertools.product(np.flatnonzero(left).tolist(), np.flatnonzero(right).tolist()):
-            if i == j:
-                continue
-            lower, upper = changed_box(self.lower, self.upper, group, i, j)
-            tried = itertools.chain(at_hand, (_apart(self.problem, lower, upper) for _ in range(1)))
-            nothing = np.zeros(len(lower))
-            u = next((u for u in tried if support(self.problem, nothing, u, lower, upper) < 0.0), None)
-            if u is None:
+
+def whole_steps(problem: Problem, column: int, most: float) -> float:
+    """Round a bound of a difference down to whole steps, where floats leave no doubt; see `bounds.reach`.
+
+    A category's is -1, 0 or 1.
+    """
+    step, error = float(problem.right.steps[column]), float(problem.right.grid_errors[column])
+    if any(group.start <= column < group.stop for group in problem.right.groups):
+        step, error = 1.0, 0.0
+    if step == 0.0 or error >= 1e-10 * step:
+        return most
+    steps = math.floor(most / step + 1e-9)
+    return 0.0 if steps == 0 else min(most, (steps + 1e-9) * step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changes:
+    """Pairs whose categories are among some on the left, and some on the right; `differ`: the groups that change."""
+
+    lower: Array
+    upper: Array
+    left: np.ndarray
+    right: np.ndarray
+    differ: tuple[int, ...]
+
+    def box(self, problem: Problem) -> tuple[Array, Array]:
+        """Bound the differences: a category is surely somebody's if it is the only one left, after a split."""
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for group in problem.right.groups:
+            (left, sure_left), (right, sure_right) = (
+                (some[group], some[group] & (some[group].sum() == 1 < (domain.upper[group] > 0.5).sum()))
+                for some, domain in ((self.left, problem.left), (self.right, problem.right))
+            )
+            upper[group] = np.minimum(upper[group], 1.0 * left - sure_right)
+            lower[group] = np.maximum(lower[group], 1.0 * sure_left - right)
+        return lower, upper
+
+
+class _Exclusion:
+    """A tree of parts of the pairs that change some category, none of which holds a similar pair."""
+
+    def __init__(self, problem: Problem, numbers: Numbers, most: int) -> None:
+        self.problem, self.numbers, self.groups = problem, numbers, problem.right.groups
+        self.kept: list[Array] = []
+        self.left = most  # parts that may still be looked at
+
+    def of(self, lower: Array, upper: Array, index: int) -> bytes | None:
+        """Return the tree that shows that a group cannot change, or None if there is none to be had."""
+        left, right = self.problem.left.upper > 0.5, self.problem.right.upper > 0.5
+        return self._tree(_Changes(lower, upper, left, right, (index,)))
+
+    def _tree(self, part: _Changes) -> bytes | None:
+        self.left -= 1
+        if self.left < 0:
+            return None
+        lower, upper = part.box(self.problem)
+        choices = [self._choices(part, lower, upper, index) for index in part.differ]
+        if any(not len(some) for pair in choices for some in pair):
+            return END  # which a reader sees by itself
+        shown = self._shown(part, lower, upper, all(len(some) == 1 for pair in choices for some in pair))
+        if shown is not None:
+            return shown
+        for index, pair in zip(part.differ, choices, strict=True):
+            if len(pair[0]) == len(pair[1]) == 1 and pair[0] == pair[1]:  # no change at all, once it is somebody's
+                return self._by_category(part, index, 0, pair[0])
+            for side, some in enumerate(pair):
+                if len(some) > 1:
+                    return self._by_category(part, index, side, some[: len(some) // 2])
+        return self._by_change(part, lower, upper)
+
+    def _choices(self, part: _Changes, lower: Array, upper: Array, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the categories that a group may change to (left) and from (right)."""
+        group = self.groups[index]
+        return (
+            np.flatnonzero(part.left[group] & (upper[group] >= 1.0)),
+            np.flatnonzero(part.right[group] & (lower[group] <= -1.0)),
+        )
+
+    def _shown(self, part: _Changes, lower: Array, upper: Array, is_single: bool) -> bytes | None:
+        """Return a leaf whose multipliers show that nobody is in a part."""
+        is_worth_it = is_single or self._by_program
+        fresh = (self._multipliers(part, lower, upper) for _ in range(is_worth_it))  # only if the others do not
+        for mu in itertools.chain(self.kept, fresh):
+            if support(self.problem, np.zeros(len(lower)), mu, lower, upper, part.differ) < 0.0:
+                self.kept = [mu, *(one for one in self.kept if one is not mu)][:KEPT]
+                return side_by_side([lemma(-math.inf, np.empty(0), NO_TARGET, self.numbers.of_metric(mu))]) + END
+        return None
+
+    def _by_category(self, part: _Changes, index: int, side: int, chosen: np.ndarray) -> bytes | None:
+        group = self.groups[index]
+        mask = np.isin(np.arange(group.stop - group.start), chosen)
+        written = SPLIT_CATEGORY + struct.pack(GROUP, side, index) + mask.tobytes()
+        for some in (mask, ~mask):
+            allowed = (part.left if side == 0 else part.right).copy()
+            allowed[group] &= some
+            half = self._tree(replace(part, left=allowed) if side == 0 else replace(part, right=allowed))
+            if half is None:
                 return None
-            at_hand = [u, *at_hand[:2]]
-            shown.append((i, j, u))
-        return shown
+            written += half
+        return written
+
+    def _by_change(self, part: _Changes, lower: Array, upper: Array) -> bytes | None:
+        """Split a part by whether another group changes as well."""
+        for index, group in enumerate(self.groups):
+            if index not in part.differ and all(map(len, self._choices(part, lower, upper, index))):
+                one = self._tree(replace(part, differ=(*part.differ, index)))
+                low, high = part.lower.copy(), part.upper.copy()
+                low[group] = high[group] = 0.0
+                other = None if one is None else self._tree(replace(part, lower=low, upper=high))
+                return None if one is None or other is None else SPLIT_SAME + struct.pack(GROUP, 0, index) + one + other
+        return None
 
     @property
-    def _needs_program(self) -> bool:
+    def _by_program(self) -> bool:
         return self.problem.metric.p in (1.0, math.inf) and not _is_diagonal(self.problem.metric.matrix)
 
-    def trust(self) -> bool:
-        """Mark the groups that the search excluded by other means, and tell whether there were any."""
-        for group in self.problem.right.groups:
-            still = bool(((self.lower[group] != 0.0) | (self.upper[group] != 0.0)).any())
-            if still and self.wanted.shared[group].all():
-                self.written.append(TRUSTED_GROUP + struct.pack("<I", group.start))
-                self.lower[group] = self.upper[group] = 0.0
-                self.trusted.append(group)
-        return bool(self.trusted)
-
-
-def whole_steps(problem: Problem, column: int, lower: float, upper: float) -> tuple[float, float]:
-    """Round a difference of two integers inward to whole steps, where floats leave no doubt; see `bounds.reach`."""
-    step, error = float(problem.right.steps[column]), float(problem.right.grid_errors[column])
-    if step == 0.0 or error >= 1e-10 * step:
-        return lower, upper
-    most, least = math.floor(upper / step + 1e-9), math.ceil(lower / step - 1e-9)
-    return (
-        0.0 if least == 0 else max(lower, (least - 1e-9) * step),
-        0.0 if most == 0 else min(upper, (most + 1e-9) * step),
-    )
-
-
-def changed_box(lower: Array, upper: Array, group: slice, i: int, j: int) -> tuple[Array, Array]:
-    """Return the box of the differences of pairs with category i on the left and j on the right."""
-    low, high = lower.copy(), upper.copy()
-    low[group] = high[group] = 0.0
-    low[group.start + i] = high[group.start + i] = 1.0
-    low[group.start + j] = high[group.start + j] = -1.0
-    return low, high
+    def _multipliers(self, part: _Changes, lower: Array, upper: Array) -> Array:
+        """Return mu for which mu.(A d) is as far above eps ||mu||_q as can be, over a part."""
+        changed = tuple(self.groups[index] for index in part.differ)
+        if self._by_program:
+            return _by_program(self.problem, lower, upper, changed)
+        low, high = lower.copy(), upper.copy()
+        for group in changed:
+            gained, lost = upper[group] >= 1.0, lower[group] <= -1.0
+            low[group], high[group] = np.where(gained, 1.0, np.where(lost, -1.0, 0.0)), np.where(gained, 1.0, 0.0)
+            high[group] = np.where(lost & ~gained, -1.0, high[group])
+        return _apart(self.problem, low, high)
 
 
 def _is_diagonal(matrix: Array) -> bool:
@@ -176,12 +264,10 @@ def _is_diagonal(matrix: Array) -> bool:
 
 
 def _apart(problem: Problem, lower: Array, upper: Array) -> Array:
-    """Return u for which u.(A d) is as far above eps ||u||_q as can be, over a box of differences."""
+    """Return mu for which mu.(A d) is as far above eps ||mu||_q as can be, over a box of differences."""
     matrix, p = problem.metric.matrix, problem.metric.p
     if _is_diagonal(matrix):
         nearest = matrix @ np.clip(0.0, lower, upper)
-    elif p in (1.0, math.inf):
-        return _by_program(problem, lower, upper)
     else:
         ends = np.where(lower < upper, upper, np.nextafter(upper, np.inf))
         nearest = matrix @ lsq_linear(matrix, np.zeros(len(matrix)), (lower, ends)).x
@@ -191,10 +277,10 @@ def _apart(problem: Problem, lower: Array, upper: Array) -> Array:
     return np.asarray(np.sign(nearest) * size ** (p - 1.0))
 
 
-def _by_program(problem: Problem, lower: Array, upper: Array, changed: slice | None = None) -> Array:
+def _by_program(problem: Problem, lower: Array, upper: Array, changed: tuple[slice, ...]) -> Array:
     """Minimise ||A d||_1 or ||A d||_inf over a box, and return the multipliers of A d.
 
-    Within a group d = gained - lost, each adding up to the same number: 1 at most, 1 in the group that is `changed`.
+    Within a group d = gained - lost, each adding up to the same number: 1 at most, 1 in the groups that are `changed`.
     """
     matrix = problem.metric.matrix
     height, width = matrix.shape
@@ -210,7 +296,7 @@ def _by_program(problem: Problem, lower: Array, upper: Array, changed: slice | N
         both = row.copy()
         both[0, width + group.start : width + group.stop] = -1.0
         equal.append(both)
-        if group == changed:
+        if group in changed:
             rows.append(-row)
             limits.append(-np.ones(1))
     cost = np.concatenate([np.zeros(2 * width), np.ones(count)])

@@ -17,38 +17,37 @@ import numpy as np
 from likewise.errors import FileError
 from likewise.problem import Problem
 from likewise.proof.coding import (
-    COLUMN,
-    EMPTY,
+    ARGUMENTS,
+    END,
     GROUP,
-    LEAF,
-    LEMMA,
-    OPEN,
-    ROOT,
+    HEAD,
+    NUMBER,
     SIDES,
     SPLIT_CATEGORY,
-    SPLIT_INTEGER,
-    SPLIT_Z,
-    TRUSTED_GROUP,
+    SPLIT_NUMBER,
+    SPLIT_SAME,
+    TARGET,
+    Numbers,
     What,
 )
-from likewise.proof.evaluation import KINDS
 
 MOST = 10_000_000  # nodes of a tree
 
 
 def read_shape(problem: Problem, file: IO[bytes]) -> Iterator[What | None]:
-    """Yield the splits of a tree of an inner problem, depth first, and None for each part that was not split."""
+    """Yield the splits of a tree of an inner problem, depth first, and None for each part that was not split.
+
+    What is said before of who can differ is left out: a search finds that by itself.
+    """
     stream = _Stream(file, problem)
-    stream.skip_reach()
     todo = 1
     for _ in range(MOST):
-        tag = stream.take(1)
-        if tag == LEMMA:
-            stream.unpack("<HIBbd")
-            stream.skip_argument()
+        tag = stream.tag()
+        if tag == SPLIT_SAME:  # one part is excluded, the other is what the tree is about
+            stream.skip_tree()
             continue
-        todo += 1 if tag in (SPLIT_Z, SPLIT_CATEGORY, SPLIT_INTEGER) else -1
-        yield stream.split(tag)
+        todo += -1 if tag == END else 1
+        yield None if tag == END else stream.split(tag)
         if not todo:
             return
     raise FileError(f"a proof has more than {MOST} nodes")
@@ -56,13 +55,10 @@ def read_shape(problem: Problem, file: IO[bytes]) -> Iterator[What | None]:
 
 class _Stream:
     def __init__(self, file: IO[bytes], problem: Problem) -> None:
-        self._file, self._rows = file, len(problem.metric.matrix)
-        self._heights = [len(layer.bias) for layer in problem.network.layers]
-        self._width = problem.right.width
-        limits = len(problem.left.constraints[1]) + len(problem.right.constraints[1])
-        self._numbers = 4 * sum(self._heights) + self._width + self._rows + limits
+        self._file, self._numbers, self._groups = file, Numbers(problem), problem.right.groups
+        self._integers = set(problem.right.integers.tolist())
 
-    def take(self, count: int) -> bytes:
+    def _take(self, count: int) -> bytes:
         try:
             content = self._file.read(count)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
@@ -71,61 +67,49 @@ class _Stream:
             raise FileError("the proof ends too early")
         return content
 
-    def unpack(self, form: str) -> tuple[float, ...]:
-        return struct.unpack(form, self.take(struct.calcsize(form)))
+    def _unpack(self, form: str) -> tuple[float, ...]:
+        return struct.unpack(form, self._take(struct.calcsize(form)))
 
     def _skip_sparse(self, length: int) -> None:
-        bits = np.frombuffer(self.take((length + 7) // 8), dtype=np.uint8)
-        self.take(8 * int(np.unpackbits(bits).sum()))
+        bits = np.frombuffer(self._take((length + 7) // 8), dtype=np.uint8)
+        self._take(8 * int(np.unpackbits(bits).sum()))
 
-    def skip_argument(self) -> None:
-        _, count = self.unpack("<dH")
-        self.take(16 * int(count))
-        self._skip_sparse(self._numbers)
+    def tag(self) -> bytes:
+        """Return what ends the node, past its arguments; of a split of who can differ, past its head too."""
+        while (tag := self._take(1)) == ARGUMENTS:
+            _, lines, count = (int(x) if np.isfinite(x) else 0 for x in self._unpack(HEAD))
+            self._skip_sparse(lines)
+            self._take(count * struct.calcsize(TARGET))
+            for _ in range(count):
+                self._skip_sparse(lines + self._numbers.count)
+        if tag not in (SPLIT_SAME, SPLIT_NUMBER, SPLIT_CATEGORY, END):
+            raise FileError(f"the proof has an unknown part {tag!r}")
+        if tag == SPLIT_SAME:
+            self._take(struct.calcsize(GROUP))
+        return tag
 
-    def skip_reach(self) -> None:
-        while (tag := self.take(1)) != ROOT:
-            if tag == COLUMN:
-                self.unpack("<Ib")
-                self._skip_sparse(self._rows)
-            elif tag == GROUP:
-                _, count = self.unpack("<II")
-                for _ in range(int(count)):
-                    self.unpack("<HH")
-                    self._skip_sparse(self._rows)
-            elif tag == TRUSTED_GROUP:
-                self.unpack("<I")
-            else:
-                raise FileError(f"the proof has an unknown part {tag!r}")
+    def skip_tree(self) -> None:
+        """Read past a part with all its splits."""
+        todo = 1
+        while todo:
+            tag = self.tag()
+            todo += -1 if tag == END else 1
+            if tag in (SPLIT_NUMBER, SPLIT_CATEGORY):
+                self.split(tag)
 
-    def split(self, tag: bytes) -> What | None:
-        if tag == LEAF:
-            self.skip_argument()
-            return None
-        if tag in (EMPTY, OPEN):
-            return None
-        if tag == SPLIT_Z:
-            kind, layer, neuron, at = self.unpack("<BHId")
-            if kind >= len(KINDS) or layer >= len(self._heights) or neuron >= self._heights[int(layer)]:
-                raise FileError("the proof splits a neuron that is not there")
-            return KINDS[int(kind)], int(layer), int(neuron), _number(at)
+    def split(self, tag: bytes) -> What:
+        """Read what a split is about."""
         if tag == SPLIT_CATEGORY:
-            side, start, count = (int(x) for x in self.unpack("<BIH"))
-            mask = np.frombuffer(self.take(count), dtype=np.uint8) > 0
-            self._check_column(side, start + count - 1)
-            return "category", SIDES[side], slice(start, start + count), mask
-        if tag == SPLIT_INTEGER:
-            where = self.unpack("<BId")
-            self._check_column(int(where[0]), int(where[1]))
-            return "integer", SIDES[int(where[0])], int(where[1]), _number(where[2])
-        raise FileError(f"the proof has an unknown part {tag!r}")
-
-    def _check_column(self, side: int, column: int) -> None:
-        if side >= len(SIDES) or column >= self._width:
-            raise FileError("the proof splits a column that is not there")
-
-
-def _number(value: float) -> float:
-    if not np.isfinite(value):
-        raise FileError("the proof splits at a number that is none")
-    return float(value)
+            side, index = (int(x) for x in self._unpack(GROUP))
+            if side >= len(SIDES) or index >= len(self._groups):
+                raise FileError("the proof splits a group that is not there")
+            group = self._groups[index]
+            mask = np.frombuffer(self._take(group.stop - group.start), dtype=np.uint8) > 0
+            return "category", SIDES[side], group, mask
+        place, at = self._unpack(NUMBER)
+        named = self._numbers.named(int(place))
+        if named is None or not np.isfinite(at) or (len(named) == 2 and named[1] not in self._integers):
+            raise FileError("the proof splits a number that is not there")
+        if len(named) == 2:
+            return "integer", named[0], named[1], float(at)
+        return *named, float(at)

@@ -253,7 +253,7 @@ class Root:
 
         def tell(lemma: Lemma) -> None:
             argument = template.argument(lemma.proof.multipliers, lines, *cuts)
-            self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, lemma.bound, argument)
+            self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, argument)
 
         return tell
 

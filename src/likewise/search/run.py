@@ -174,6 +174,7 @@ class Run:
         distance = self.problem.metric.distance(left, right)
         witness = Witness(left, right, float(scores[0]), float(scores[1]), distance, self.problem.right)
         end = (self.seconds, self.lower, self.upper)
+        proof, taken = self._proof()
         return Certificate(
             self.problem,
             self.lower,
@@ -183,17 +184,18 @@ class Run:
             solver,
             self.seconds,
             (*self.trace, end),
-            tuple(self.trusted),
+            (*self.trusted, *taken),
             self.nodes,
             tuple(self.notes),
-            proof=self._proof(),
+            proof=proof,
         )
 
-    def _proof(self) -> Proof | None:
-        """Return the proof of the upper bound, if it rests on nothing else."""
+    def _proof(self) -> tuple[Proof | None, tuple[str, ...]]:
+        """Return the proof of the upper bound, if it rests on nothing else; and what else it would rest on."""
         if self.trusted or len(self.logs) < len(self._uppers):
-            return None
-        return Proof(self.problem.eps, Later(self.logs))
+            return None, ()
+        taken = tuple(dict.fromkeys(what for log in self.logs for what in log.trusted))
+        return (None if taken else Proof(self.problem.eps, Later(self.logs))), taken
 
 
 def repaired(problem: Problem, where: Reach, left: Array, right: Array) -> tuple[Array, Array] | None:
