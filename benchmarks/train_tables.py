@@ -20,6 +20,7 @@ from typing import Any
 from store import ROOT, commit, finite, machine, read_json, today, write_json, write_text
 from table import markdown
 
+import likewise as lw
 from likewise import LikewiseError
 from likewise.cli._inputs import schema_of
 from likewise.train.compare import TARGETS, Row, baseline_rows
@@ -84,7 +85,7 @@ def methods(seeds: int) -> Iterator[Cell]:
 
 def published(seeds: int) -> Iterator[Cell]:
     rate, decay, steps = PUBLISHED["adult"]
-    people = 36178
+    people = len(lw.datasets.load("adult").y_train)
     options = {
         "as_published": True,
         "batch": PUBLISHED_BATCH,
