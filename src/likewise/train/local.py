@@ -58,7 +58,7 @@ def worst_neighbours(layers: Layers, X: Tensor, bound: TwinBound, is_classes: bo
     entering, free = torch.addmm(bias, X, weight.T), weight[:, bound.free]
     low = (bound.lowest - X[:, bound.free]).clamp(max=0.0)
     high = (bound.highest - X[:, bound.free]).clamp(min=0.0)
-    here = _above(layers, entering)[0]
+    here = _output(layers, entering)
     best, farthest = torch.zeros_like(low), torch.full_like(here, -1.0)
     for sign in (1.0, -1.0) if both else (1.0,):
         found, value = _climb(layers, entering, free, bound, low, high, sign)
@@ -76,7 +76,7 @@ def _climb(
     layers: Layers, entering: Tensor, free: Tensor, bound: TwinBound, low: Tensor, high: Tensor, sign: float
 ) -> tuple[Tensor, Tensor]:
     """Return the d with the highest (or lowest) output that linear steps from several starts find, and that output."""
-    best, (reached, slope) = torch.zeros_like(low), _above(layers, entering)
+    best, reached, slope = torch.zeros_like(low), _output(layers, entering), _slope(layers, entering, 0.0)
     starts = [slope @ free, _all_on(layers, slope) @ free]
     for rows in starts:
         best, reached = _steps(layers, entering, free, bound, low, high, sign, sign * rows, best, reached)
@@ -131,20 +131,27 @@ def _part_way(
     layers: Layers, entering: Tensor, free: Tensor, here: Tensor, end: Tensor, sign: float, step: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the best point on the way from here to the end, its output, and the derivatives there."""
-    points = [here + part * (end - here) for part in (PARTS if step else (1.0,))]
-    soft = SOFT[step % len(SOFT)]
-    found = [_above(layers, entering + d @ free.T, soft) for d in points]
-    values = torch.stack([value for value, _ in found])
-    chosen = (sign * values).argmax(dim=0)
-    rows = torch.arange(len(here))
-    d, slope = torch.stack(points)[chosen, rows], torch.stack([slope for _, slope in found])[chosen, rows]
-    return d, values[chosen, rows], slope
+    parts = torch.tensor(PARTS if step else (1.0,), dtype=torch.float64)
+    begin, way = torch.addmm(entering, here, free.T), (end - here) @ free.T
+    values = torch.stack([_output(layers, begin + part * way) for part in parts])
+    value, chosen = (sign * values).max(dim=0)
+    part = parts[chosen][:, None]
+    slope = _slope(layers, begin + part * way, SOFT[step % len(SOFT)])
+    return here + part * (end - here), sign * value, slope
 
 
-def _above(layers: Layers, entering: Tensor, softness: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Return the output, and its derivatives by what enters the first layer's activations.
+def _output(layers: Layers, entering: Tensor) -> Tensor:
+    """Return the output, from what enters the first layer's activations."""
+    values = entering
+    for weight, bias in layers[1:]:
+        values = torch.addmm(bias, torch.relu(values), weight.T)
+    return values[:, 0]
 
-    With a softness, a neuron within that distance of its kink counts as partly on in the derivatives.
+
+def _slope(layers: Layers, entering: Tensor, softness: float) -> Tensor:
+    """Return the output's derivatives by what enters the first layer's activations.
+
+    With a softness, a neuron within that distance of its kink counts as partly on.
     """
     values, on = entering, []
     for weight, bias in layers[1:]:
@@ -153,7 +160,7 @@ def _above(layers: Layers, entering: Tensor, softness: float = 0.0) -> tuple[Ten
     slope = torch.ones(len(entering), 1, dtype=torch.float64)
     for (weight, _), active in zip(reversed(layers[1:]), reversed(on), strict=True):
         slope = (slope @ weight) * active
-    return values[:, 0], slope
+    return slope
 
 
 def _all_on(layers: Layers, like: Tensor) -> Tensor:
@@ -204,7 +211,7 @@ def _clipped(gram: Tensor, rows: Tensor, low: Tensor, high: Tensor, d: Tensor, e
         held = torch.where(fixed, held, 0.0)
         going = beyond | loose
         if bool(loose.any()):
-            d = torch.where(loose[:, None], _with_fixed(gram, rows[todo], held, fixed, eps)[0], d)
+            d[loose] = _with_fixed(gram, rows[todo[loose]], held[loose], fixed[loose], eps)[0]
         todo, d, fixed, held = todo[going], d[going], fixed[going], held[going]
         if not len(todo):
             break
