@@ -99,7 +99,7 @@ def methods_table(results: list[Result], base: Base) -> str:
 
 
 def published_table(results: list[Result], base: Base) -> str:
-    """Return a row per network trained as published, not calibrated as there, with the published numbers beside ours."""
+    """Return a row per network trained as published, which is not calibrated, with the published numbers beside."""
     head = ["data", "hidden", "accuracy", "balanced accuracy", "delta as trained", "published", "delta calibrated"]
     head += ["EOD", "minutes", "published", "ratio"]
     rows = []
