@@ -40,7 +40,7 @@ def times_table(results: Results, published: dict[str, Any]) -> str:
         theirs = published["seconds"][data][OURS[method]].get(shape(hidden))
         if theirs is not None:
             ours = statistics.fmean(cell["seconds"] for cell in cells)
-            told = [f"{ours:.1f}", OURS[method], str(theirs), f"{theirs / ours:.3g}"]
+            told = [f"{ours:.1f}", OURS[method], str(theirs), _times(theirs / ours)]
             rows.append([data, shape(hidden), method, str(len(cells)), *told])
     return markdown(head, rows)
 
@@ -60,7 +60,7 @@ def means_table(results: Results, published: dict[str, Any]) -> str:
         for method, cells in sorted(groups.items()):
             values = [spread([cell["test"][name] for cell in cells], 3) for name in ("accuracy", "balanced_accuracy")]
             told = [f"<= {worst(cells):.4f}", f"{milp / worst(cells):.2g}", gaps(cells, "equalised_odds")]
-            rows.append([data, f"{method}, {len(cells)} runs", *values, *told])
+            rows.append([data, f"{method}, {len(cells)} run{'s' * (len(cells) > 1)}", *values, *told])
     return markdown(head, rows)
 
 
@@ -86,9 +86,13 @@ def shapes_table(results: Results, published: dict[str, Any]) -> str:
     for (data, hidden), cells in sorted(grouped(certified, lambda one: (one["data"], tuple(one["hidden"]))).items()):
         good = spread([one["test"].get("balanced_accuracy", one["test"].get("mse")) for one in cells], 4)
         theirs = published["delta_of_plain"][data].get(shape(hidden))
-        told = [f"{theirs:g}", f"{theirs / worst(cells):.3g}"] if theirs is not None else ["", ""]
+        told = [f"{theirs:g}", _times(theirs / worst(cells))] if theirs is not None else ["", ""]
         rows.append([data, shape(hidden), str(len(cells)), good, f"<= {worst(cells):.4f}", *told])
     return markdown(head, rows)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def main() -> int:
