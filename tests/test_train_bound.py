@@ -144,6 +144,8 @@ def test_the_local_engine_where_the_metric_has_a_null_space() -> None:
     )
     assert (found <= optimal * (1 + 1e-3)).all()
     assert ((optimal - found) / optimal).mean() <= 0.005
+    alone = worst_neighbours(layers, tensor(people), twin_bound(domain, metric, 0.0, people), True).numpy()
+    assert (metric.distances(people, alone) <= 1e-12).all()
 
 
 def test_the_milp_of_one_person_against_the_certifier() -> None:

@@ -20,6 +20,8 @@ PUSH = 0.5  # at first, in units of the columns
 LAST = 0.02  # of the push, at the end
 LOOK = 5  # rounds between two looks at the output
 NEWTON = 3  # steps towards the multiplier of the ball, each time from the last one
+FLAT = 1e-12  # an axis that is stretched by less than the root of this, relatively, is one that the metric does not see
+NARROW = 1e-12  # the least radius to project on; points are drawn into the ball itself afterwards
 TINY = 1e-300
 
 
@@ -50,7 +52,7 @@ def slide(
 ) -> tuple[Tensor, Tensor]:
     """Return the d with the highest (or lowest) output that was found for each person, and that output."""
     squares, axes = torch.linalg.eigh(bound.matrix.T @ bound.matrix)
-    ball = Ball(axes, squares.clamp(min=0.0), max(bound.eps, TINY))
+    ball = Ball(axes, torch.where(squares > FLAT * squares.max(), squares, 0.0), max(bound.eps, NARROW))
     best, reached = torch.zeros_like(low), sign * output_of(layers, entering)
     d, inside, memory = torch.zeros_like(low), torch.zeros_like(low), torch.zeros_like(low)
     price = torch.zeros_like(low[:, :1])
