@@ -106,8 +106,10 @@ def published_table(results: list[Result], base: Base) -> str:
     for one in results:
         good = [f"{one['test'][name]:.4f}" for name in ("accuracy", "balanced_accuracy")]
         ours, theirs = one["seconds"] / 60, PUBLISHED_MINUTES[tuple(one["hidden"])]
-        lower, upper = one["calibrated"]
-        told = [interval([one]), f"{PUBLISHED_DELTAS[tuple(one['hidden'])]:g}", f"[{lower:.5f}, {upper:.5f}]"]
+        is_raw = not one["settings"]["calibrate"]
+        lower, upper = one["calibrated"] if is_raw else (one["lower"], one["upper"])
+        told = [interval([one]) if is_raw else "not measured", f"{PUBLISHED_DELTAS[tuple(one['hidden'])]:g}"]
+        told.append(f"[{lower:.5f}, {upper:.5f}]")
         told += [gaps([one], "equalised_odds"), f"{ours:.1f}", f"{theirs:g}", f"{theirs / ours:.0f}"]
         rows.append([one["data"], shape(one["hidden"]), *good, *told])
     return markdown(head, rows)
