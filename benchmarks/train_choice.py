@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from store import ROOT, commit, publish, read_json, today, write_json
+from store import ROOT, commit, machine, publish, read_json, today, write_json
 from table import markdown
 
 from likewise.cli._inputs import schema_of
@@ -165,7 +165,14 @@ def tried(candidate: Candidate) -> dict[str, Any]:
     """Return the mean over shapes and folds."""
     found = [one(candidate, shape, fold) for shape in candidate.shapes for fold in candidate.folds]
     mean = {name: statistics.fmean(each[name] for each in found) for name in found[0]}
-    return {**asdict(candidate), "mean": mean, "each": found, "commit": commit(), "date": today()}
+    return {
+        **asdict(candidate),
+        "mean": mean,
+        "each": found,
+        "commit": commit(),
+        "cpu": machine("highs")["cpu"],
+        "date": today(),
+    }
 
 
 def table(candidates: list[tuple[Candidate, dict[str, Any]]]) -> str:
@@ -190,7 +197,7 @@ def main() -> int:
     line.add_argument("-o", dest="out", type=Path)
     options = line.parse_args()
     names = options.stages or list(STAGES)
-    lines = ["# Choice of defaults, on folds of the training people", ""]
+    lines, made = [], set()
     for name in names:
         done = []
         for candidate in STAGES[name]():
@@ -203,9 +210,11 @@ def main() -> int:
                 print(f"{candidate.name}: {result['mean']}", file=sys.stderr, flush=True)
             if result is not None:
                 done.append((candidate, result))
+                made.add(f"commit `{result['commit']}`, {result['cpu']}, one core")
         lines += [f"## {name}", "", table(done), ""]
-    text = "\n".join(lines)
-    publish(text, options.out)
+    head = ["# Choice of defaults, on folds of the training people", ""]
+    head += [f"`python benchmarks/train_choice.py {' '.join(names)}`, {'; '.join(sorted(made))}.", ""]
+    publish("\n".join([*head, *lines]), options.out)
     return 0
 
 

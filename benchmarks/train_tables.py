@@ -2,39 +2,42 @@
 
     python benchmarks/train_tables.py [GRID ...] [--seeds 5] [--results FOLDER] [-o FILE.md]
 
-Grids: small (delta 0.002), crime (delta 0.11), front, methods, published (Algorithm 1 as released). Without a name:
-all, in that order. Cells go seed by seed, so a run that was stopped still gives a table, which says how many seeds it
-has. A cell is kept by its name; each has its commit, and the table lists them.
+Grids: small (delta 0.002), crime (delta 0.11), paper (the same for the paper's other shapes), front (eight targets),
+methods (all methods, [8]), published (Algorithm 1 as released). Without a name: all, in that order. Cells go seed by
+seed, so a run that was stopped still gives a table, which says how many seeds it has. A cell is kept by its name; each
+has its commit, and the table lists them. train_report.py writes the tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from store import ROOT, commit, finite, machine, read_json, today, write_json, write_text
-from table import markdown
+from store import ROOT, commit, finite, machine, publish, read_json, today, write_json
+from train_report import report
 
+import likewise as lw
 from likewise import LikewiseError
 from likewise.cli._inputs import schema_of
+from likewise.train.calibrate import calibrated
 from likewise.train.compare import TARGETS, Row, baseline_rows
 from likewise.train.measures import group_gaps
-from likewise.train.run import train
+from likewise.train.run import certifier, train
 from likewise.train.settings import settings_of
 from likewise.train.table import embedded
 
 EPS = 0.2
 CLASSES = ("adult", "credit", "german")
 SHAPES = ((8,), (16, 16), (64,))
+OTHER_SHAPES = ((16,), (24,), (32,), (8, 8))
 # As published: learning rate, weight decay (reg / 2 per squared weight), mini-batch steps.
 PUBLISHED = {"adult": (0.001, 0.05, 400)}
 PUBLISHED_BATCH = 5000
-PUBLISHED_MINUTES = {(8,): 121.0, (100,): 540.0}
+PUBLISHED_SHAPES = ((8,), (100,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +73,33 @@ def crime(seeds: int) -> Iterator[Cell]:
             yield Cell("crime", "crime", "certified", hidden, seed, {"delta": 0.11, "rounds": 1, "certify": 5.0})
 
 
+def paper(seeds: int) -> Iterator[Cell]:
+    for seed in range(seeds):
+        for data in CLASSES:
+            for hidden in OTHER_SHAPES:
+                yield Cell("paper", data, "certified", hidden, seed, {"delta": 0.002, "rounds": 1, "certify": 5.0})
+        for hidden in ((12,), *OTHER_SHAPES):
+            yield Cell("paper", "crime", "certified", hidden, seed, {"delta": 0.11, "rounds": 1, "certify": 5.0})
+
+
 def front(seeds: int) -> Iterator[Cell]:
-    for data in CLASSES:
-        for delta in TARGETS:
-            yield Cell("front", data, "certified", (16, 16), 0, {"delta": delta, "certify": 5.0})
+    for seed in range(seeds):
+        for data in CLASSES:
+            for delta in TARGETS:
+                yield Cell("front", data, "certified", (16, 16), seed, {"delta": delta, "certify": 5.0})
 
 
 def methods(seeds: int) -> Iterator[Cell]:
-    for data in CLASSES:
-        for method in ("ftu", "sensr", "milp"):
-            yield Cell("methods", data, method, (8,), 0, {"certify": 10.0})
+    for seed in range(seeds):
+        yield from (cell for cell in (*small(seeds), *crime(seeds)) if cell.hidden == (8,) and cell.seed == seed)
+        for data in (*CLASSES, "crime"):
+            for method in ("ftu", "sensr", "milp"):
+                yield Cell("methods", data, method, (8,), seed, {"certify": 10.0})
 
 
 def published(seeds: int) -> Iterator[Cell]:
     rate, decay, steps = PUBLISHED["adult"]
-    people = 36178
+    people = len(lw.datasets.load("adult").y_train)
     options = {
         "as_published": True,
         "batch": PUBLISHED_BATCH,
@@ -92,13 +107,21 @@ def published(seeds: int) -> Iterator[Cell]:
         "l2": decay / 2 * people,
         "epochs": round(steps / -(-people // PUBLISHED_BATCH)),
         "validation": 0.0,
+        "calibrate": False,
         "certify": 20.0,
     }
-    for hidden in PUBLISHED_MINUTES:
+    for hidden in PUBLISHED_SHAPES:
         yield Cell("published", "adult", "milp", hidden, 0, options)
 
 
-GRIDS = {"small": small, "crime": crime, "front": front, "methods": methods, "published": published}
+GRIDS = {
+    "small": small,
+    "crime": crime,
+    "paper": paper,
+    "front": front,
+    "methods": methods,
+    "published": published,
+}
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -108,6 +131,10 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     trained = train(examples, settings, threads=1)
     proven = trained.certificate
     assert proven is not None
+    after = proven
+    if examples.is_classes and not settings.calibrate:
+        network = calibrated(trained.network, examples.X_train, examples.y_train, settings.balanced)
+        after = certifier(examples, settings, 1)(network)
     y, X = examples.y_test, examples.X_test
     groups = group_gaps(y, trained.network(X) >= 0.5, examples.groups) if examples.is_classes else {}
     return {
@@ -117,6 +144,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "groups": groups,
         "lower": proven.lower,
         "upper": finite(proven.upper),
+        "calibrated": [after.lower, finite(after.upper)],
         "reached": trained.reached,
         "seconds": trained.seconds,
         "epochs": len(trained.history),
@@ -139,91 +167,6 @@ def finished(names: list[str], seeds: int, results: Path) -> dict[str, list[dict
         stored = [read_json(results / f"{cell.name}.json") for cell in GRIDS[name](seeds)]
         found[name] = [one for one in stored if one is not None]
     return found
-
-
-def goodness(result: dict[str, Any]) -> float:
-    """Return balanced accuracy, or the mean squared error."""
-    value: float = result["test"].get("balanced_accuracy", result["test"].get("mse"))
-    return value
-
-
-def spread(values: list[float], digits: int) -> str:
-    """Return mean and standard deviation."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.fmean(values):.{digits}f} ± {deviation:.{digits}f}"
-
-
-def seeds_table(results: list[dict[str, Any]], base: dict[str, list[Row]]) -> str:
-    """Return a row per data set and shape, over the seeds, and one per baseline."""
-    groups: dict[tuple[str, tuple[int, ...]], list[dict[str, Any]]] = {}
-    for result in results:
-        groups.setdefault((result["data"], tuple(result["hidden"])), []).append(result)
-    head = ["data", "hidden", "seeds", "balanced accuracy or MSE", "largest upper", "all reached", "largest seconds"]
-    rows = []
-    for (data, hidden), cells in sorted(groups.items()):
-        uppers = [cell["upper"] for cell in cells]
-        worst = "none" if None in uppers else f"{max(uppers):.6f}"
-        good = spread([goodness(cell) for cell in cells], 4)
-        reached = "yes" if all(cell["reached"] for cell in cells) else "NO"
-        longest = max(cell["seconds"] for cell in cells)
-        rows.append([data, str(list(hidden)), str(len(cells)), good, worst, reached, f"{longest:.1f}"])
-    for data in sorted({data for data, _ in groups}):
-        for row in base[data]:
-            good = f"{abs(row.goodness):.4f}"
-            rows.append([data, row.name, "", good, f"{row.calibrated[1]:.6f}", "", f"{row.seconds:.1f}"])
-    return markdown(head, rows)
-
-
-def cells_table(results: list[dict[str, Any]], base: dict[str, list[Row]]) -> str:
-    """Return a row per cell, and one per baseline."""
-    head = ["data", "method", "hidden", "target", "accuracy", "balanced accuracy", "delta", "EOD", "seconds"]
-    rows = [_baseline_cells(data, row) for data in sorted({cell["data"] for cell in results}) for row in base[data]]
-    for cell in results:
-        eod = ", ".join(f"{name} {gaps['equalised_odds']:.3f}" for name, gaps in cell["groups"].items())
-        target = cell["options"].get("delta")
-        upper = "inf" if cell["upper"] is None else f"{cell['upper']:.5f}"
-        rows.append(
-            [
-                cell["data"],
-                cell["method"],
-                str(cell["hidden"]),
-                "" if target is None else f"{target:g}",
-                f"{cell['test']['accuracy']:.4f}",
-                f"{cell['test']['balanced_accuracy']:.4f}",
-                f"[{cell['lower']:.5f}, {upper}]",
-                eod,
-                f"{cell['seconds']:.1f}",
-            ]
-        )
-    return markdown(head, rows)
-
-
-def _baseline_cells(data: str, row: Row) -> list[str]:
-    eod = ", ".join(f"{name} {gaps['equalised_odds']:.3f}" for name, gaps in row.groups.items())
-    lower, upper = row.calibrated
-    good = [f"{row.test[name]:.4f}" for name in ("accuracy", "balanced_accuracy")]
-    return [data, row.name, "", "", *good, f"[{lower:.5f}, {upper:.5f}]", eod, f"{row.seconds:.1f}"]
-
-
-def report(found: dict[str, list[dict[str, Any]]], command: str) -> str:
-    """Return the tables as Markdown."""
-    results = [one for cells in found.values() for one in cells]
-    commits = ", ".join(sorted({f"`{one['commit']}`" for one in results}))
-    cpu = results[0]["machine"]["cpu"]
-    lines = [
-        "# Training",
-        "",
-        f"`{command}`",
-        "",
-        f"Commit {commits}; {cpu}, one core, shared; eps = {EPS}, true ball.",
-    ]
-    lines.append("Deltas are those of the calibrated networks, also of the baseline whose logits are divided.")
-    base = {data: baselines(data) for data in sorted({one["data"] for one in results})}
-    for name, cells in found.items():
-        if cells:
-            table = seeds_table if name in ("small", "crime") else cells_table
-            lines += ["", f"## {name}", "", table(cells, base)]
-    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
@@ -250,10 +193,9 @@ def main() -> int:
             write_json(file, done)
             print(f"{cell.name}: {done['test']}, upper {done['upper']}, {done['seconds']:.1f} s", file=sys.stderr)
     command = f"python benchmarks/train_tables.py {' '.join(names)} --seeds {options.seeds}"
-    text = report(finished(names, options.seeds, options.results), command)
-    if options.out:
-        write_text(options.out, text)
-    print(text)
+    found = finished(names, options.seeds, options.results)
+    base = {data: baselines(data) for data in sorted({one["data"] for cells in found.values() for one in cells})}
+    publish(report(found, base, command, EPS), options.out)
     return 1 if failed else 0
 
 

@@ -97,6 +97,15 @@ def test_a_larger_delta_buys_accuracy() -> None:
     assert losses[1] < losses[0]
 
 
+def test_early_stopping_does_not_undo_fairness() -> None:
+    data, options = examples(600), {**QUICK, "epochs": 20}
+    plain = lw.train(data, "ftu", **options).certificate
+    fair = lw.train(data, "milp", fairness=0.95, **options).certificate
+    assert plain is not None
+    assert fair is not None
+    assert fair.upper < 0.6 * plain.lower  # the epoch before fairness counts has a lower loss, and 0.7 of it
+
+
 def test_repair_starts_from_the_network_given() -> None:
     data = examples(1000)
     unfair = lw.train(data, "ftu", **{**QUICK, "epochs": 20})

@@ -112,7 +112,7 @@ def test_the_local_engine_against_a_milp() -> None:
     bound = twin_bound(data.domain, data.metric(), 0.2, data.X_train)
     network = lw.datasets.demo_network()
     layers: Layers = [(tensor(layer.weight), tensor(layer.bias)) for layer in network.layers]
-    people = np.asarray(data.X_train)[:40]
+    people = np.asarray(data.X_train)[:15]
     around = neighbourhood(layers, bound, data.domain, is_ball=True)
     here = network(people)
     optimal = np.abs(network(np.array([around.farthest(person, True) for person in people])) - here)
@@ -124,6 +124,28 @@ def test_the_local_engine_against_a_milp() -> None:
         assert (np.abs(network(near) - here) <= optimal * (1 + 1e-3) + 1e-9).all()
     gaps = (optimal - np.abs(network(local) - here)) / np.maximum(optimal, 1e-9)
     assert gaps.mean() <= 0.005
+
+
+def test_the_local_engine_where_the_metric_has_a_null_space() -> None:
+    rng = np.random.default_rng(3)
+    hidden = np.linalg.qr(rng.normal(size=(6, 2)))[0]  # correlated columns, two directions of which nobody sees
+    domain = lw.Domain([lw.Continuous(f"c{i}", 0.0, 1.0) for i in range(6)])
+    metric = lw.Mahalanobis(np.eye(6) - hidden @ hidden.T)
+    layers = [(tensor(rng.normal(size=(n, m))), tensor(0.5 * rng.normal(size=n))) for m, n in ((6, 5), (5, 1))]
+    network, people = to_network(layers, True), domain.sample(12, rng)
+    bound = twin_bound(domain, metric, 0.2, people)
+    near = worst_neighbours(layers, tensor(people), bound, True).numpy()
+    assert (metric.distances(people, near) <= 0.2 * (1 + 1e-9)).all()
+    assert domain.inside(near).all()
+    around = neighbourhood(layers, bound, domain, is_ball=True)
+    found, optimal = (
+        np.abs(network(there) - network(people))
+        for there in (near, np.array([around.farthest(person, True) for person in people]))
+    )
+    assert (found <= optimal * (1 + 1e-3)).all()
+    assert ((optimal - found) / optimal).mean() <= 0.005
+    alone = worst_neighbours(layers, tensor(people), twin_bound(domain, metric, 0.0, people), True).numpy()
+    assert (metric.distances(people, alone) <= 1e-12).all()
 
 
 def test_the_milp_of_one_person_against_the_certifier() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from likewise.datasets._tabular import TRAIN_SHARE, Dataset, Table, prepare, resource
+from likewise.datasets._tabular import Dataset, Table, prepare, resource, split_rows
 from likewise.datasets.adult import ADULT
 from likewise.datasets.credit import CREDIT
 from likewise.datasets.crime import CRIME
@@ -15,14 +15,14 @@ from likewise.datasets.german import GERMAN
 from likewise.errors import InputError
 from likewise.network import Layer, Network
 
-__all__ = ["NAMES", "TRAIN_SHARE", "Dataset", "demo_network", "load"]
+__all__ = ["NAMES", "Dataset", "demo_network", "load", "split_rows"]
 
 TABLES: Mapping[str, Table] = {table.name: table for table in (ADULT, CREDIT, GERMAN, CRIME)}
 NAMES = tuple(TABLES)
 
 
 def load(name: str, sensitive: str = "drop", seed: int = 42) -> Dataset:
-    """Return an embedded data set, split 80/20 by `seed`.
+    """Return an embedded data set, split 80/20 by `seed` as scikit-learn's train_test_split does.
 
     `sensitive="drop"` leaves the sensitive features out; "keep" puts them after the other columns.
     """

@@ -30,21 +30,28 @@ def certified(context: Context, limit: float | None) -> Method:
     if settings.local:
         require_exact(bound)
 
-    def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
-        total = losses(logits(layers, X), y).mean()
+    def each(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
+        values = logits(layers, X)
+        total = losses(values, y)
         if limit is None and settings.penalty:
             weight = settings.penalty * min(1.0, share / RAMP)
             total = total + weight * _size(bound.logit(layers), context.is_classes)
         if settings.local:
-            near = worst_neighbours(layers, X, bound, context.is_classes)
-            moved = to_score(logits(layers, near), context.is_classes) - to_score(logits(layers, X), context.is_classes)
-            total = total + settings.local * moved.abs().mean()
+            near = logits(layers, worst_neighbours(layers, X, bound, context.is_classes))
+            apart = to_score(near, context.is_classes) - to_score(values, context.is_classes)
+            total = total + settings.local * apart.abs()
         return total
+
+    def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
+        return each(layers, X, y, share).mean()
+
+    def judged(layers: Layers, X: Tensor, y: Tensor) -> Tensor:
+        return each(layers, X, y, 1.0)
 
     def effective(raw: Layers, slope: float) -> Layers:
         return bound.seeing(raw) if limit is None else bound.within(raw, limit / max(slope, 1e-9))
 
-    return Method(loss, losses, effective, ready=RAMP if limit is None else 0.0)
+    return Method(loss, judged, effective, ready=RAMP if limit is None else 0.0)
 
 
 def _losses(context: Context) -> Callable[[Tensor, Tensor], Tensor]:

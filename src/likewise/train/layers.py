@@ -41,6 +41,29 @@ def logits(layers: Layers, X: Tensor) -> Tensor:
     return torch.addmm(bias, X, weight.T)[:, 0]
 
 
+def output_of(layers: Layers, entering: Tensor) -> Tensor:
+    """Return the output, from what enters the first layer's activations."""
+    values = entering
+    for weight, bias in layers[1:]:
+        values = torch.addmm(bias, torch.relu(values), weight.T)
+    return values[:, 0]
+
+
+def slope_of(layers: Layers, entering: Tensor, softness: float) -> Tensor:
+    """Return the output's derivatives by what enters the first layer's activations.
+
+    With a softness, a neuron within that distance of its kink counts as partly on.
+    """
+    values, on = entering, []
+    for weight, bias in layers[1:]:
+        on.append(torch.sigmoid(values / softness) if softness else (values > 0).double())
+        values = torch.addmm(bias, torch.relu(values), weight.T)
+    slope = torch.ones(len(entering), 1, dtype=torch.float64)
+    for (weight, _), active in zip(reversed(layers[1:]), reversed(on), strict=True):
+        slope = (slope @ weight) * active
+    return slope
+
+
 def to_network(layers: Layers, is_classes: bool) -> Network:
     """Return the network, with a sigmoid output for classes."""
     last = "sigmoid" if is_classes else "identity"

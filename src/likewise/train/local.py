@@ -7,7 +7,8 @@ way, and neurons near their kink count as partly on in some of the derivatives.
 
 The linear maximum over {||A d||_2 <= eps, low <= d <= high} is found by fixing columns at the bounds they violate,
 solving for the others in closed form, and letting go of those that pull inwards; every d that is returned is in the box
-and in the ball. benchmarks/train_inner.py measures the gap to a MILP: good for training, no proof.
+and in the ball. Where the metric has a null space, slide.py searches instead. benchmarks/train_inner.py measures the
+gap to a MILP: good for training, no proof.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from torch import Tensor
 
 from likewise.errors import InputError
 from likewise.train.bound import TwinBound
-from likewise.train.layers import Layers
+from likewise.train.layers import Layers, output_of, slope_of
+from likewise.train.slide import slide
 
 STEPS = 12  # linear steps from each start, at most
 PARTS = (1.0, 0.5, 0.25, 0.1, 0.03)  # of a step
@@ -58,10 +60,11 @@ def worst_neighbours(layers: Layers, X: Tensor, bound: TwinBound, is_classes: bo
     entering, free = torch.addmm(bias, X, weight.T), weight[:, bound.free]
     low = (bound.lowest - X[:, bound.free]).clamp(max=0.0)
     high = (bound.highest - X[:, bound.free]).clamp(min=0.0)
-    here = _above(layers, entering)[0]
+    here = output_of(layers, entering)
     best, farthest = torch.zeros_like(low), torch.full_like(here, -1.0)
     for sign in (1.0, -1.0) if both else (1.0,):
-        found, value = _climb(layers, entering, free, bound, low, high, sign)
+        search = slide if bound.is_blind and bound.p == 2.0 else _climb
+        found, value = search(layers, entering, free, bound, low, high, sign)
         apart = (_squash(value, is_classes) - _squash(here, is_classes)).abs()
         better = apart > farthest
         best, farthest = torch.where(better[:, None], found, best), torch.where(better, apart, farthest)
@@ -76,7 +79,7 @@ def _climb(
     layers: Layers, entering: Tensor, free: Tensor, bound: TwinBound, low: Tensor, high: Tensor, sign: float
 ) -> tuple[Tensor, Tensor]:
     """Return the d with the highest (or lowest) output that linear steps from several starts find, and that output."""
-    best, (reached, slope) = torch.zeros_like(low), _above(layers, entering)
+    best, reached, slope = torch.zeros_like(low), output_of(layers, entering), slope_of(layers, entering, 0.0)
     starts = [slope @ free, _all_on(layers, slope) @ free]
     for rows in starts:
         best, reached = _steps(layers, entering, free, bound, low, high, sign, sign * rows, best, reached)
@@ -131,29 +134,13 @@ def _part_way(
     layers: Layers, entering: Tensor, free: Tensor, here: Tensor, end: Tensor, sign: float, step: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the best point on the way from here to the end, its output, and the derivatives there."""
-    points = [here + part * (end - here) for part in (PARTS if step else (1.0,))]
-    soft = SOFT[step % len(SOFT)]
-    found = [_above(layers, entering + d @ free.T, soft) for d in points]
-    values = torch.stack([value for value, _ in found])
-    chosen = (sign * values).argmax(dim=0)
-    rows = torch.arange(len(here))
-    d, slope = torch.stack(points)[chosen, rows], torch.stack([slope for _, slope in found])[chosen, rows]
-    return d, values[chosen, rows], slope
-
-
-def _above(layers: Layers, entering: Tensor, softness: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Return the output, and its derivatives by what enters the first layer's activations.
-
-    With a softness, a neuron within that distance of its kink counts as partly on in the derivatives.
-    """
-    values, on = entering, []
-    for weight, bias in layers[1:]:
-        on.append(torch.sigmoid(values / softness) if softness else (values > 0).double())
-        values = torch.addmm(bias, torch.relu(values), weight.T)
-    slope = torch.ones(len(entering), 1, dtype=torch.float64)
-    for (weight, _), active in zip(reversed(layers[1:]), reversed(on), strict=True):
-        slope = (slope @ weight) * active
-    return values[:, 0], slope
+    parts = torch.tensor(PARTS if step else (1.0,), dtype=torch.float64)
+    begin, way = torch.addmm(entering, here, free.T), (end - here) @ free.T
+    values = torch.stack([output_of(layers, begin + part * way) for part in parts])
+    value, chosen = (sign * values).max(dim=0)
+    part = parts[chosen][:, None]
+    slope = slope_of(layers, begin + part * way, SOFT[step % len(SOFT)])
+    return here + part * (end - here), sign * value, slope
 
 
 def _all_on(layers: Layers, like: Tensor) -> Tensor:
@@ -204,7 +191,7 @@ def _clipped(gram: Tensor, rows: Tensor, low: Tensor, high: Tensor, d: Tensor, e
         held = torch.where(fixed, held, 0.0)
         going = beyond | loose
         if bool(loose.any()):
-            d = torch.where(loose[:, None], _with_fixed(gram, rows[todo], held, fixed, eps)[0], d)
+            d[loose] = _with_fixed(gram, rows[todo[loose]], held[loose], fixed[loose], eps)[0]
         todo, d, fixed, held = todo[going], d[going], fixed[going], held[going]
         if not len(todo):
             break

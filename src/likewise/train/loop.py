@@ -179,10 +179,12 @@ def _look(context: Context, method: Method, state: State, parts: Parts) -> None:
         if context.is_classes and context.settings.calibrate:
             scores = logits(layers, parts.X).numpy()
             state.slope = platt(scores, parts.y.numpy(), context.settings.balanced)[0]
-        if share < method.ready:
-            return
-        losses = method.accuracy(logits(layers, parts.X_held), parts.y_held)
-        loss = float((parts.weights * losses).mean())
+    if share < method.ready:
+        return
+    loss = 0.0  # of no use if the last epoch is the answer anyway
+    if not method.is_steady:
+        layers = [(weight.detach(), bias.detach()) for weight, bias in layers]
+        loss = float((parts.weights * method.judged(layers, parts.X_held, parts.y_held)).mean())
     if method.is_steady or loss < state.best_loss - BETTER * abs(state.best_loss) or not state.best:
         state.best = [part.detach().clone() for part in state.raw]
         state.best_loss, state.best_slope, state.waited = loss, state.slope, 0

@@ -40,14 +40,14 @@ def unchanged(raw: Layers, slope: float) -> Layers:
 class Method:
     """A method, as what is special about it.
 
-    `loss(layers, X, y, share)` is the loss of a batch, without l2, after this share of the training;
-    `accuracy(outputs, y)` is the part of it that is about outcomes, person by person, for early stopping. The network
-    really is `effective(raw, slope)` of the tensors that are trained, `slope` being that of the calibration so far.
-    Only epochs after the share `ready` may be chosen by early stopping; at `reset` Adam forgets.
+    `loss(layers, X, y, share)` is the loss of a batch, without l2, after this share of the training; `judged(layers, X,
+    y)` is what it is at the end, person by person, for early stopping. The network really is `effective(raw, slope)` of
+    the tensors that are trained, `slope` being that of the calibration so far. Only epochs after the share `ready` may
+    be chosen by early stopping; at `reset` Adam forgets.
     """
 
     loss: Callable[[Layers, Tensor, Tensor, float], Tensor]
-    accuracy: Callable[[Tensor, Tensor], Tensor]
+    judged: Callable[[Layers, Tensor, Tensor], Tensor]
     effective: Callable[[Layers, float], Layers] = unchanged
     ready: float = 0.0
     reset: float | None = None

@@ -27,14 +27,16 @@ def milp(context: Context) -> Method:
     def compared(values: Tensor) -> Tensor:
         return torch.relu(values) if settings.as_published else to_score(values, context.is_classes)
 
+    def judged(layers: Layers, X: Tensor, y: Tensor) -> Tensor:
+        values, near = logits(layers, X), neighbours(layers, X)
+        apart = (compared(values) - compared(logits(layers, near))).abs()
+        return (1 - settings.fairness) * losses(values, y) + settings.fairness * apart
+
     def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
-        values = logits(layers, X)
-        plain = losses(values, y).mean()
-        if share < HALF:
-            return (1 - settings.fairness) * plain if settings.as_published else plain
-        near = neighbours(layers, X)
-        apart = (compared(values) - compared(logits(layers, near))).abs().mean()
-        return (1 - settings.fairness) * plain + settings.fairness * apart
+        if share >= HALF:
+            return judged(layers, X, y).mean()
+        plain = losses(logits(layers, X), y).mean()
+        return (1 - settings.fairness) * plain if settings.as_published else plain
 
     reset = HALF if settings.as_published else None
-    return Method(loss, losses, ready=HALF, reset=reset, is_steady=settings.as_published)
+    return Method(loss, judged, ready=HALF, reset=reset, is_steady=settings.as_published)

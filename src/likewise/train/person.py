@@ -43,6 +43,15 @@ class Neighbourhood:
         near = [self._extreme(person, sign) for sign in ((1.0, -1.0) if both else (1.0,))]
         return max(near, key=lambda one: abs(self._score(one, is_classes) - here))
 
+    def support(self, rows: Array) -> Array:
+        """Return how large rows.d can be in the ball (see bound.py); in its rotated box, no limit is told."""
+        if not self.is_ball:
+            return np.full(len(rows), np.inf)
+        inverse = np.linalg.pinv(self.matrix, rcond=1e-9)
+        unseen = np.abs(rows - rows @ inverse @ self.matrix) @ self.reach
+        support: Array = self.eps * np.linalg.norm(rows @ inverse, axis=1) + unseen
+        return support
+
     def _score(self, person: Array, is_classes: bool) -> float:
         x = person
         for i, (weight, bias) in enumerate(self.weights):
@@ -142,8 +151,9 @@ class _Model:
         rows[:, :first] = weight[:, self._around.free]
         constants = weight @ person + bias
         part = rows[:, :first]
-        least = constants + np.minimum(part * low, part * high).sum(axis=1)
-        most = constants + np.maximum(part * low, part * high).sum(axis=1)
+        radius = self._around.support(part)
+        least = constants + np.maximum(np.minimum(part * low, part * high).sum(axis=1), -radius)
+        most = constants + np.minimum(np.maximum(part * low, part * high).sum(axis=1), radius)
         at = first
         for weight, bias in others:
             count = len(rows)

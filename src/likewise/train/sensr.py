@@ -56,10 +56,10 @@ def sensr(context: Context) -> Method:
         kept = min(1.0, settings.eps / math.sqrt(max(float(distance), 1e-300)))
         return there + off * kept
 
-    def loss(layers: Layers, X: Tensor, y: Tensor, share: float) -> Tensor:
-        return losses(logits(layers, moved(layers, X, y)), y).mean()
+    def judged(layers: Layers, X: Tensor, y: Tensor) -> Tensor:
+        return losses(logits(layers, moved(layers, X, y)), y)
 
-    return Method(loss, losses)
+    return Method(lambda layers, X, y, share: judged(layers, X, y).mean(), judged)
 
 
 def _adam(value: Callable[[Tensor], Tensor], at: Tensor, steps: int, rate: float) -> Tensor:

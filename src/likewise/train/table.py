@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.datasets import TRAIN_SHARE, Dataset, load
+from likewise.datasets import Dataset, load, split_rows
 from likewise.domain import Domain, OneHot
 from likewise.errors import DomainError, FileError
 from likewise.load import Schema
@@ -33,8 +33,7 @@ def read_examples(
     unknown = [name for name in sensitive if name not in people.extra]
     if unknown:
         raise FileError(f"{path}: there is no column {unknown[0]!r} beside the features of the schema")
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
-    train, test = np.split(order, [round(TRAIN_SHARE * len(order))])
+    train, test = split_rows(len(y), SPLIT_SEED)
     notes = [meaning, *([f"{len(people.outside)} people are outside of the domain"] if people.outside else [])]
     examples = Examples(
         people.X[train],
