@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from likewise.search import milp, root, search
+from likewise.search.primal import Primal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from instances import METRICS, MODELS, WIDTHS, instance, known
@@ -40,7 +41,7 @@ DELICATE = ("mild/adult_24|box|0.05", 0.892874)
 
 def test_no_bound_below_a_pair_that_the_search_is_not_shown(monkeypatch):
     name, gap = DELICATE
-    monkeypatch.setattr(root, "primal", lambda *_: None)
+    monkeypatch.setattr(Primal, "look", lambda *_: None)
     for module in (milp, root):
         monkeypatch.setattr(module, "repaired", lambda *_: None)
     cert = search(instance(name), engine="milp", solver="highs", seconds=8.0, gap=1e-5, delta=0.888)

@@ -41,10 +41,10 @@ class Primal:
     def look(self, seconds: float) -> None:
         """Raise `lower` for some seconds."""
         rng = np.random.default_rng([self.seed, self.turn])
-        end = time.monotonic() + seconds
         if self.pool is None or self.turn % FRESH == 0:
             fresh = attack(self.problem, self.reach, self.run, rng, max(0.4 * seconds, self._once))
             self.pool = fresh if self.pool is None else joined(self.problem, self.pool, fresh)
+        end = time.monotonic() + 0.6 * seconds
         while not self.run.done:
             for pair in _kinds(self.problem, self.reach, self.pool, self.seen):
                 if time.monotonic() > end:

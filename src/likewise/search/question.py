@@ -23,13 +23,13 @@ class Question:
 
 
 def ask(run: Run, score: Score, logits: Network, near: list[float]) -> Question:
-    """Put the threshold nine tenths of the wanted gap above the best pair (less if delta decides before)."""
+    """Put the threshold nine tenths of the wanted gap above the best pair, or at a delta that is not decided yet."""
     left, right = run.pair()
     entering = logits.preactivations(np.stack([left, right]))[-1]
     a, b = float(entering[0, 0]), float(entering[1, 0])
     t = (run.lower + 0.9 * run.gap) / score.factor
     if run.delta is not None and run.lower <= run.delta:
-        t = max(t, run.delta / score.factor)
+        t = run.delta / score.factor
     t = min(t, 1.0 - 1e-9) if score.curved else t
     return Question(t, _deficit(score, t, a, b), [*near, b])
 

@@ -35,6 +35,7 @@ Listener = Callable[[News], None]
 SHRINK = (1e-14, 1e-12, 1e-10, 1e-8, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4, 1.0)
 DRAWN = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # shares of the way to well inside
 NEARLY = 1e-9  # how far floats may put a gap below what it is, relative; a pair that is worse by more is not looked at
+UNDECIDED = 1e-3  # of the gap, to which bounds are closed while delta is between them
 SAME = 1e-8  # differences below this are a solver's tolerance
 
 
@@ -104,11 +105,17 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether this direction needs no more work: gap closed, question decided, or out of time."""
+        """Whether this direction needs no more work: gap closed, question decided, or out of time.
+
+        A delta that lies within a closed gap is worth some more work.
+        """
         upper = self._uppers[self._direction]
-        closed = upper - self.lower <= self.gap
-        decided = self.delta is not None and (upper <= self.delta or self.lower > self.delta)
-        return closed or decided or self.seconds_left <= 0.0
+        wanted = self.gap
+        if self.delta is not None:
+            if upper <= self.delta or self.lower > self.delta:
+                return True
+            wanted = UNDECIDED * self.gap
+        return upper - self.lower <= wanted or self.seconds_left <= 0.0
 
     def offer(self, left: Array, right: Array) -> bool:
         """Take a candidate pair of the current direction; it counts only if it exists, is similar and scores wider.
