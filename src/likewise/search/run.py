@@ -32,7 +32,7 @@ class News:
 
 
 Listener = Callable[[News], None]
-SHRINK = (1e-14, 1e-12, 1e-10, 1e-8, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4, 1.0)
+SHRINK = (1e-15, 1e-13, 1e-11, 1e-9, 1e-8, 1e-7, 3e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4, 1.0)
 DRAWN = (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # shares of the way to well inside
 NEARLY = 1e-9  # how far floats may put a gap below what it is, relative; a pair that is worse by more is not looked at
 UNDECIDED = 1e-3  # of the gap, to which bounds are closed while delta is between them
