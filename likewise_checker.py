@@ -572,7 +572,8 @@ class Part:
         inner, (low, high) = self.inner, self.box.astype(np.float64)
         apart = inner.gap(0.0, high[inner.d])
         scores = (sigmoid(high[inner.a]) - sigmoid(low[inner.b])) * (1 + 1e-13) + 1e-13
-        return min(apart, inner.factor * max(0.0, scores)) if inner.is_curved else apart
+        # max and min in this order: what is no number bounds nothing.
+        return min(apart, inner.factor * max(scores, 0.0)) if inner.is_curved else apart
 
     def limit(self, gap):
         """Take a bound of the gap that holds for the pairs within the box; the others have one below `since`."""

@@ -124,8 +124,8 @@ class Run:
         a contradiction and stops the run.
         """
         problem = self.problem.swapped() if self._direction else self.problem
-        scores = problem.network(np.stack([left, right]))
-        if not scores[0] - scores[1] > self.lower - NEARLY * (1.0 + self.lower) or not problem.admits(left, right):
+        scores, known = problem.network(np.stack([left, right])), self._lowers[self._direction]
+        if not scores[0] - scores[1] > known - NEARLY * (1.0 + known) or not problem.admits(left, right):
             return False
         gap = problem.gap_lower(left, right)
         if gap > self._uppers[self._direction]:
