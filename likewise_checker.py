@@ -457,9 +457,19 @@ class Inner:
         return array(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [np.ones(len(b)), np.zeros(len(b))]))
 
     def gap(self, t, slack):
-        """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + tanh(slack / 4), or t + slack if straight."""
-        more = 0.0 if slack < 0 else math.tanh(slack / 4) if self.is_curved else slack
-        return self.factor * (t if slack < 0 else t + more + 1e-13 * (abs(t) + more))
+        """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + slack if straight, else t + h(p) as follows.
+
+        A pair with a = g(b) + slack has a gap of t + h(p), h(p) = sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t.
+        h is concave with its top at sigmoid(-slack / 2), so for p >= t it is largest there, or at t if that is beyond.
+        """
+        more = slack
+        if slack < 0:
+            return self.factor * t
+        if self.is_curved:
+            s = min(max(slack, 0.0), 1e3)  # a gap beyond that of 1e3 logits is no larger to 1e-400
+            p = max(t, float(sigmoid(-s / 2)))
+            more = p * (1 - p) * -math.expm1(-s) / (p + (1 - p) * math.exp(-s))
+        return self.factor * (t + more + 1e-13 * (abs(t) + more))
 
 
 # ---- the proof

@@ -80,15 +80,19 @@ def _neurons(bounded: Bounded, reach: list[Array]) -> list[Weighed]:
     for index, b in enumerate(part.bounds.layers[:-1]):
         layer, matters = part.problem.network.layers[index], reach[index]
         is_open = open_neurons(b)
+        # The gap never falls as the left output rises: what the last hidden layer is off by the other way is harmless.
+        is_last = index == len(part.bounds.layers) - 2 and not part.problem.aside
+        wanted = np.sign(part.problem.network.layers[-1].weight[0]) if is_last else np.zeros(len(layer.bias))
         values, off = {}, {}
         for name, side, box in (("left", template.left, b.left), ("right", template.right, b.right)):
             z = np.clip(bounded.point[side.z[index]], box.lower, box.upper)
             values[name] = (z, layer.activate(z))
-            off[name] = np.abs(bounded.point[side.v[index]] - values[name][1]) * matters
+            sign = (1.0 if name == "left" else -1.0) * wanted
+            off[name] = harm(bounded.point[side.v[index]] - values[name][1], sign) * matters
         dz = values["left"][0] - values["right"][0]
         apart = values["left"][1] - values["right"][1]
         dv = bounded.point[template.left.v[index]] - bounded.point[template.right.v[index]]
-        values["dz"], off["dz"] = (dz, apart), 0.5 * np.abs(dv - apart) * matters
+        values["dz"], off["dz"] = (dz, apart), 0.5 * harm(dv - apart, wanted) * matters
         for name, box in (("left", b.left), ("right", b.right), ("dz", b.dz)):
             for j in np.flatnonzero(is_open & (off[name] > OFF) & (box.upper - box.lower > NARROW)).tolist():
                 kinks = (0.0,) if name == "dz" else _kinks(layer.activations[j])
@@ -96,6 +100,11 @@ def _neurons(bounded: Bounded, reach: list[Array]) -> list[Weighed]:
                 if at is not None:
                     found.append((float(off[name][j]), Split(name, layer=index, place=j, at=at)))
     return found
+
+
+def harm(off: Array, wanted: Array) -> Array:
+    """Return how far values are off where that is wanted: upwards for +1, downwards for -1, either way for 0."""
+    return np.where(wanted == 0.0, np.abs(off), np.maximum(wanted * off, 0.0))
 
 
 @cache

@@ -17,7 +17,8 @@ from scipy.special import expit, logit
 from likewise.network import Layer, Network
 from likewise.rounding import UNIT, Array
 
-SAFE = 1e-13  # relative room for a handful of float operations and one library call
+SAFE = 1e-13  # relative room for a handful of float operations and library calls
+FARTHEST = 1e3  # logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,20 @@ class Score:
         """Bound the gap when a - g(b) <= slack for every pair at threshold t.
 
         Below 0 no pair reaches t. Otherwise a pair with a larger gap than t (in units of `factor`) has a = g(b) + s,
-        0 < s <= slack, and its gap is t + sigma(g(b) + s) - sigma(g(b)) <= t + tanh(s/4).
+        0 < s <= slack, and its gap is t + h(p), h(p) = sigma(logit(p) + s) - p, p = sigma(b) + t >= t. h rises with s,
+        and is concave in p, with its top at sigma(-s/2); so it is at most h of t or of that top, whichever is larger.
         """
         if slack < 0.0:
             return self.factor * t
-        excess = math.tanh(slack / 4) if self.curved else slack
+        excess = _risen(max(t, float(expit(-slack / 2))), slack) if self.curved else slack
         return self.factor * math.nextafter(t + excess * (1 + SAFE), math.inf)
+
+
+def _risen(p: float, s: float) -> float:
+    """Return sigma(logit(p) + s) - p to a few units in its last place; beyond any float's reach of s, 1 - p."""
+    if s > FARTHEST:
+        return 1.0 - p
+    return p * (1.0 - p) * -math.expm1(-s) / (p + (1.0 - p) * math.exp(-s))
 
 
 def as_logits(network: Network) -> tuple[Network, Score]:
