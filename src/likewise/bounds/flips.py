@@ -50,7 +50,7 @@ class Flips:
             self._old.append(old)
         model = rows.model()
         self._lower, self._upper = model.lower, model.upper
-        self._session = Session(model)
+        self._session = Session(model, only_bounds=True)
         self._whole = np.concatenate([*self._new, *self._old, np.empty(0, dtype=np.int64)])
 
     def excluded(self, index: int) -> bool:

@@ -26,13 +26,13 @@ from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves, split
 from likewise.solvers import Solver
 
 WIDE = 600  # neurons, beyond which a linear program takes minutes
-FOR_REACH, MOST_REACH = 0.1, 10.0  # share of the time, and seconds, to find out which categories can change
+FOR_REACH, MOST_REACH = 0.3, 10.0  # share of the time, and seconds, to find out which categories can change
 WORTH_A_SCOUT = 2.0  # seconds left; a process takes half of one to begin
 FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
 AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
-DIVE_SHARE = 0.15  # of the time, to dive for pairs
+DIVE_SHARE = 0.2  # of the time, to look for pairs where the widest part has its point
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
 BETTER, REST = 0.25, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
@@ -111,6 +111,7 @@ class Branch:
         self.narrowed = (root.run.lower, 0.0)  # the best pair when the root was narrowed last, and until when not again
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
+        self.dives = 0
         self.dived, self.seen, self.share = 0.0, self.run.upper, STALLED_SHARE
 
     def plant(self) -> None:
@@ -322,7 +323,11 @@ class Branch:
         self.root.hear()
         self.root.draw(widest.relaxed, widest.point, widest.slack)
         if self.dived < DIVE_SHARE * (now - self.started):
-            self.root.dive(widest)
+            self.dives += 1
+            if self.dives % 2 and self.root.is_straight and self.problem.right.groups:
+                self.root.match(widest)
+            else:
+                self.root.dive(widest)
             self.dived += time.monotonic() - now
         if now - self.looked > LOOK_EVERY and self.root.scout is None:
             # Where splitting brings nothing, most likely a pair is missing; unless looking brings nothing either.

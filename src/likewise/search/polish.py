@@ -9,6 +9,7 @@ tangent for a short stretch. All pairs are candidates only: `Run.offer` decides.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +69,8 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
     heights = [[np.zeros(len(layer.bias)) for layer in network.layers[:-1]] for _ in pair]
     best, idle, warm = _gap(problem, pair), 0, Warm()
     while idle < PATIENCE and time.monotonic() < deadline:
-        sides = [_affine(network, x, shift) for x, shift in zip(pair, heights, strict=True)]
+        entering = [network.preactivations(x[None]) for x in pair]
+        sides = [composed(network, zs, shift) for zs, shift in zip(entering, heights, strict=True)]
         if max(float(np.abs(side.gradient).max()) for side in sides) > STEEPEST:
             return
         b_now = float(network.preactivations(pair[1][None])[-1][0, 0])
@@ -138,9 +140,13 @@ def _touches(inner: Problem, pair: Pair) -> tuple[Array, ...]:
     return tuple(s[np.abs(inner.metric.matrix).sum(axis=1) > 0] for s in (here, *all_over))
 
 
-def _affine(network: Network, person: Array, shift: list[Array]) -> Affine:
-    """Compose the pieces that the person is in; `shift` says which of them to exchange: +1 the one above, -1 below."""
-    entering = network.preactivations(person[None])
+def composed(network: Network, entering: Sequence[Array], shift: list[Array] | None = None) -> Affine:
+    """Compose the pieces that a person's z, `entering` each layer, are on.
+
+    `shift` says which of them to exchange: +1 the one above, -1 below.
+    """
+    if shift is None:
+        shift = [np.zeros(len(layer.bias)) for layer in network.layers[:-1]]
     gradient, constant = network.layers[0].weight, network.layers[0].bias
     parts = []
     for index, layer in enumerate(network.layers[:-1]):

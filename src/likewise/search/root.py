@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
 from likewise.bounds.ball import excess
@@ -26,6 +28,7 @@ from likewise.search.alike import brought_in, most_alike
 from likewise.search.bounding import bound
 from likewise.search.choose import influence
 from likewise.search.dive import dive
+from likewise.search.pattern import matched
 from likewise.search.polish import polish
 from likewise.search.primal import Primal
 from likewise.search.question import Question, ask
@@ -40,6 +43,7 @@ STALLED = 0.95  # a round that leaves more of the slack than this is the last on
 BENT = 0.05  # a share of the slack that is worth another tangent
 OUTSIDE = 1e-7  # how far a point may exceed a ball made of tangents before one is drawn there
 DIVE, DIVE_EVERY = 1.0, 2  # seconds at most to dive for a pair, and rounds between dives
+MATCH, MATCHES = 0.3, 4  # seconds to look for people on given pieces, and how many of them to climb from
 CLIMB = 0.2  # seconds to climb from where a dive ended
 ROUNDS = 40
 KEPT = 16  # points whose tangents are kept
@@ -64,6 +68,7 @@ class Root:
     touches: list[Array] = field(default_factory=list)
     primal: Primal | None = None
     scout: Scout | None = None
+    matches: int = 0
     told: float = 0.0  # the gap of the pair that the scout knows
     last: tuple[object, Relaxed] | None = None  # the basis of the whole, and the model it is of
 
@@ -220,6 +225,22 @@ class Root:
         if exact is not None and (self.run.offer(*exact) or not self.is_blind):
             seconds = min(CLIMB, 0.05 * self.run.seconds_left)
             polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, seconds)
+
+    def match(self, part: Bounded) -> None:
+        """Look for a pair on the pieces that a part's point is on, whatever its categories, and polish it."""
+        end = time.monotonic() + min(MATCH, 0.02 * self.run.seconds_left)
+        rng = np.random.default_rng(self.matches)
+        self.matches += 1
+        seen: list[Array] = []
+        for left, right in matched(part, self.bounds.reach, self.people(part), rng, end):
+            exact = repaired(self.outer, self.bounds.reach, left, right)
+            if exact is None or any(np.array_equal(exact[1], one) for one in seen):
+                continue
+            seen.append(exact[1])
+            self.run.offer(*exact)
+            polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, MATCH / MATCHES)
+            if len(seen) == MATCHES or self.run.done:
+                break
 
     def hear(self) -> None:
         """Take the pairs that a scout has found, and tell it of a better one."""

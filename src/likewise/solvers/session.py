@@ -17,8 +17,9 @@ from likewise.solvers.safe import Dual, dual
 
 # A new objective leaves the last basis primal feasible, so the primal simplex goes on from there. From the basis of a
 # part that this one was cut from, it takes a third of the steps of the dual simplex, since rows have changed as well as
-# bounds. Scaling and perturbation cost a third of the time each. Where it finds nothing, the dual simplex goes on from
-# the same basis to show that nothing is there (its ray is a proof), and at last starts afresh with all help there is.
+# bounds; where bounds are all that changes, the dual simplex is five times faster. Scaling and perturbation cost a
+# third of the time each. Where the first finds nothing, the dual simplex goes on from the same basis to show that
+# nothing is there (its ray is a proof), and at last starts afresh with all help there is.
 _WARM = {"simplex_strategy": 4, "simplex_scale_strategy": 0, "primal_simplex_bound_perturbation_multiplier": 0.0}
 _TURNED = _WARM | {"simplex_strategy": 1}
 _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2, "primal_simplex_bound_perturbation_multiplier": 1.0}
@@ -33,10 +34,10 @@ class Session:
     """Maximise linear functions over the continuous relaxation of a model, each from the basis of the last.
 
     The model's own objective and constant are ignored. `proof` is that of the last objective's bound. `basis`, that of
-    a model with as many rows and columns, is where to start.
+    a model with as many rows and columns, is where to start. `only_bounds`: they change more often than the objective.
     """
 
-    def __init__(self, model: LinearModel, basis: object = None) -> None:
+    def __init__(self, model: LinearModel, basis: object = None, only_bounds: bool = False) -> None:
         columns = model.objective.size
         self._model = replace(model, objective=np.zeros(columns), constant=0.0)
         self._columns = np.arange(columns, dtype=np.int32)
@@ -44,10 +45,10 @@ class Session:
         self.proof = Dual(math.inf, self._free)
         self._engine = load(self._model, integers=False)
         # Threads stay unset: HiGHS refuses a number other than that of the pool a surrounding run may have built.
-        set_options(self._engine, solver="simplex", presolve="off", parallel="off", **_WARM)
+        self._first = self._method = _TURNED if only_bounds else _WARM
+        set_options(self._engine, solver="simplex", presolve="off", parallel="off", **self._method)
         most = ITERATIONS + 20 * (columns + model.row_lower.size)
         set_options(self._engine, simplex_iteration_limit=most)
-        self._method = _WARM
         if basis is not None:
             self._engine.setBasis(basis)
 
@@ -70,7 +71,7 @@ class Session:
         """
         model = replace(self._model, objective=np.asarray(objective, dtype=np.float64))
         self._engine.changeColsCost(self._columns.size, self._columns, model.objective)
-        self._use(_WARM)
+        self._use(self._first)
         optimal = self._optimal()
         for method in (_TURNED, _COLD):
             if optimal:
@@ -81,8 +82,9 @@ class Session:
                 return self.proof.bound, (model.lower + model.upper) / 2
             if method is _COLD:  # a basis that failed twice is not worth going on from
                 self._engine.clearSolver()
-            self._use(method)
-            optimal = self._optimal()
+            if method is not self._method:
+                self._use(method)
+                optimal = self._optimal()
         if optimal:
             solution = self._engine.getSolution()
             self.proof = dual(model, np.array(solution.row_dual))
