@@ -61,8 +61,10 @@ class Affine:
 def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Run, pair: Pair, seconds: float) -> None:
     """Climb from a pair until the neighbouring cells bring nothing, offering each better pair.
 
-    `inner` is the same problem as the engines bound it: its network ends at the logit.
+    `inner` is the same problem as the engines bound it: its network ends at the logit. On the way a pair need only be
+    one up to a solver's tolerance; it is made exact, which takes longer than the linear program, if it beats the best.
     """
+    is_rough = inner.metric.p not in BALLS or inner.aside > 0  # cells know the metric only near the pair
     deadline = time.monotonic() + seconds
     network = inner.network
     inputs = _inputs(inner, reach, pair)
@@ -74,16 +76,19 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
         if max(float(np.abs(side.gradient).max()) for side in sides) > STEEPEST:
             return
         b_now = float(network.preactivations(pair[1][None])[-1][0, 0])
+        found: Pair | None
         found, heights = _best_of_cell(network, score, inputs, sides, best, b_now, warm)
-        exact = repaired(problem, reach, *found)
-        value = -np.inf if exact is None else _gap(problem, exact)
-        if exact is not None and value > best + ENOUGH:
-            pair, best, idle = exact, value, 0
-            run.offer(*exact)
-            if inner.metric.p not in BALLS:
-                inputs = _inputs(inner, reach, pair)
-        else:
+        is_better = _gap(problem, found) > best + ENOUGH
+        if is_better and (is_rough or _gap(problem, found) > run.lower):
+            found = repaired(problem, reach, *found)
+            is_better = found is not None and _gap(problem, found) > best + ENOUGH
+        if found is None or not is_better:
             idle += 1
+            continue
+        pair, best, idle = found, _gap(problem, found), 0
+        run.offer(*pair)
+        if is_rough:
+            inputs = _inputs(inner, reach, pair)
 
 
 class Warm:
