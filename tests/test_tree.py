@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from problems import make
 from small_tree import certified
 
 import likewise as lw
-from likewise.bounds import reach, twin_bounds
+from likewise.bounds import Box, reach, twin_bounds
 from likewise.search import branch, tree
 from likewise.search.alike import brought_in, most_alike
 from likewise.search.exchange import exchanges
@@ -40,6 +41,29 @@ def test_beyond_the_most_the_newest_part_is_taken_and_none_is_forgotten(monkeypa
     assert [part.upper for part in parts.pop(1)] == [0.4]
     assert [part.upper for part in parts.pop(5)] == [0.9, 0.5, 0.3]
     assert parts.upper == -math.inf
+
+
+def test_a_part_keeps_within_what_is_known_of_the_whole():
+    inner, _ = inner_problem(make(28).problem)
+    whole = twin_bounds(inner, reach(inner))
+    layer = whole.layers[0]
+    middle = (layer.left.lower + layer.left.upper) / 2
+
+    def with_left(lower, upper):
+        return replace(whole, layers=(replace(layer, left=Box(lower, upper)), *whole.layers[1:]))
+
+    part = tree.Part(inner, with_left(layer.left.lower, middle))
+    quarter = (layer.left.lower + middle) / 2
+    met = part.within(with_left(quarter, layer.left.upper), 7)
+    assert met is not None
+    assert met.node == 7
+    assert (met.zs[0][0].lower == quarter).all()
+    assert (met.zs[0][0].upper == middle).all()
+    assert (met.zs[0][1].lower == layer.right.lower).all()
+    assert part.within(with_left(middle + 1.0, middle + 2.0), 7) is None
+    near = part.within(with_left(np.nextafter(middle, np.inf), middle + 2.0), 7)
+    assert near is not None  # within rounding of nothing, which a checker may not see: it stays as it was
+    assert (near.zs[0][0].lower == layer.left.lower).all()
 
 
 @pytest.mark.parametrize("seed", [28, 35])

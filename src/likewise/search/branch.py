@@ -35,7 +35,7 @@ DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew
 DIVE_SHARE = 0.2  # of the time, to look for pairs where the widest part has its point
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
-BETTER, REST = 0.25, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
+BETTER, REST = 0.1, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
 STALLED, STALLED_SHARE = 0.05, 0.8  # a share of the gap that splitting should have closed by then; if not, look longer
 
 
@@ -201,7 +201,11 @@ class Branch:
         jobs: list[Job] = []
         for part in widest:
             if part.relaxed is not self.relaxed:  # bounded at an earlier threshold: ask again first
-                jobs.append((part.part.again(part.node), part))
+                half = part.part.within(self.root.bounds, part.node)
+                if half is None:  # a lemma of the root contradicts a split, which a checker sees by itself
+                    self.root.log.empty(part.node)
+                else:
+                    jobs.append((half, part))
             elif not self.root.is_straight:
                 jobs += self.cut(part)
             elif part.slack < AGAIN * part.settled:

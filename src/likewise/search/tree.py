@@ -21,6 +21,7 @@ from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.relaxed import Relaxed
 
+APART = 1e-9  # how far apart two bounds must be, relative, to show that nothing is between them
 MOST = 100_000  # open parts to keep, the widest first; one takes some ten thousand bytes
 
 
@@ -34,6 +35,20 @@ class Part:
     def again(self, node: int = 0) -> Half:
         """Return it to be bounded anew, or to be split."""
         return Half(self.problem, [(b.left, b.right, b.dz) for b in self.bounds.layers], node)
+
+    def within(self, whole: TwinBounds, node: int) -> Half | None:
+        """Return it to be bounded anew, within what is now known of the whole; None if that leaves nothing."""
+        zs: list[tuple[Box, Box, Box]] = []
+        for b, known in zip(self.bounds.layers, whole.layers, strict=True):
+            boxes = []
+            for one, other in ((b.left, known.left), (b.right, known.right), (b.dz, known.dz)):
+                low, high = np.maximum(one.lower, other.lower), np.minimum(one.upper, other.upper)
+                if (low - high > APART * (1.0 + np.abs(low))).any():
+                    return None
+                is_met = low <= high  # within rounding of nothing, a checker may see something: as it was
+                boxes.append(Box(np.where(is_met, low, one.lower), np.where(is_met, high, one.upper)))
+            zs.append((boxes[0], boxes[1], boxes[2]))
+        return Half(self.problem, zs, node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
