@@ -120,6 +120,7 @@ def result(name: str, engine: str, seconds: float, upper: float = 0.500005, limi
         "limit": limit,
         "wanted_gap": 1e-5,
         "nodes": 1,
+        "trace": [[0.1, 0.0, None], [seconds / 2, 0.5, 0.9], [seconds, 0.5, upper]],
         "commit": "c",
         "command": "x",
         "machine": where,
@@ -129,17 +130,23 @@ def result(name: str, engine: str, seconds: float, upper: float = 0.500005, limi
 
 def test_versus_sums_the_cells_of_a_network():
     cells = [
-        result("mild/adult_8|box|0.05", "milp", 1.0),
-        result("mild/adult_8|box|0.05", "paper", 20.0, upper=0.51),
-        result("mild/adult_8|box|0.2", "milp", 3.0),
-        result("mild/adult_8|box|0.2", "paper", 180.0, upper=0.9),
-        result("mild/german_8|box|0.2", "milp", 2.0),
-        result("mild/german_8|box|0.2", "paper", 30.0, upper=0.51),
+        result("mild/adult_8|box|0.05", "auto", 1.0),
+        result("mild/adult_8|box|0.05", "milp", 2.0),
+        result("mild/adult_8|box|0.05", "paper", 20.0, upper=0.50009),
+        result("mild/adult_8|box|0.2", "auto", 3.0),
+        result("mild/adult_8|box|0.2", "milp", 6.0),
+        result("mild/adult_8|box|0.2", "paper", 140.0, upper=0.9),
+        result("mild/german_8|box|0.2", "auto", 2.0),
+        result("mild/german_8|box|0.2", "paper", 30.0),
+        result("mild/german_16|box|0.2", "auto", 180.0, upper=0.6),
+        result("mild/german_16|box|0.2", "paper", 180.0, upper=0.6),
     ]
     text = table.versus(cells)
-    assert "| mild/adult_8 | 2 | 4.00 | 200.00 | 1 of 2 | >= 50.0 |" in text
-    assert "| mild/german_8 | 1 | 2.00 | 30.00 | 0 of 1 | 15.0 |" in text
+    assert "| mild/adult_8 | 2 | 4.00 | 8.00 | 200.00 | 1 of 2 | >= 50.0 | 40.0 |" in text
+    assert "| mild/german_8 | 1 | 2.00 | nan | 30.00 | 0 of 1 | 15.0 | 15.0 |" in text
+    assert "| mild/german_16 | 1 | 180.00 | nan | 180.00 | 1 of 1 | >= 1.0 (auto left some open) | 1.0 |" in text
     assert "Median ratio, adult: 50.0." in text
+    assert "Median ratio over all: 15.0." in text
 
 
 def test_known_shows_contradictions():
