@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 """Check a likewise certificate without likewise: `python likewise_checker.py FILE.cert [MODEL.npz]`.
 
 A certificate claims: two people of the domain whose distance is at most eps are scored at most `upper` apart, and one
 such pair is scored at least `lower` apart. This file, with Python and numpy, derives both numbers again from what is in
-the certificate: the question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`.
-It is a tree of parts of all pairs. A part has an interval for every number that a pair has: x of both people and their
-difference d; per layer z and v = f(z) of both, and their differences dz, dv. A split cuts one of them, a person's
-categories, or "same category or not" in two, so that both parts cover the part. An *argument* bounds a linear function
-of these numbers by multipliers of the equations between them. Any multipliers prove something: `Part.bound` says what,
-and why. docs/certificate-format.md has the bytes.
+the certificate: the question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`: a
+tree of parts of all pairs. A part has an interval for every number of a pair: x of both people and their difference d,
+per layer z and v = f(z) of both, and their differences dz, dv. A split cuts one of them, a person's categories, or
+"same category or not" in two parts that cover it. An *argument* bounds a linear function of these numbers by
+multipliers of the equations between them. Any multipliers prove something: `Part.bound` says what, and why.
 
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
@@ -26,14 +24,13 @@ import struct
 import sys
 import zipfile
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
-WIDEST = 1 << 25  # numbers in one matrix
-DEEPEST = 10_000  # parts on a path of the tree
+WIDEST, DEEPEST = 1 << 25, 10_000  # numbers in one matrix, and parts on a path of the tree, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
 EXACT = [False]  # whether numbers are rationals just now
 
@@ -47,7 +44,7 @@ def require(condition, reason):
         raise Refused(reason)
 
 
-def array(values):
+def real(values):
     """Return numbers to compute with: floats, or the rationals that they are. A box is an array [lows, highs]."""
     return np.asarray(np.frompyfunc(Fraction, 1, 1)(values)) if EXACT[0] else np.asarray(values, dtype=np.float64)
 
@@ -82,8 +79,7 @@ def agreed(box):
     """Narrow boxes of left, right and their difference by each other."""
     left, right, d = box.swapaxes(0, 1)
     d = meet(d, minus(left, right))
-    left = meet(left, minus(right, -d[::-1]))
-    right = meet(right, minus(left, d))
+    left, right = meet(left, minus(right, -d[::-1])), meet(right, minus(left, d))
     return np.stack([left, right, meet(d, minus(left, right))], axis=1)
 
 
@@ -94,16 +90,14 @@ def norm(rows, p):
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
 
 
-def straight(*lines):
-    """Return pieces of a function that is m z + c between a and b."""
-    return [
-        (a, b, 0, lambda z, m=m, c=c: array(m) * z + array(c), lambda z, m=m: 0 * z + array(m)) for a, b, m, c in lines
-    ]
+def straight(*of):
+    """Return pieces (as `curved`) of a function that is m z + c between a and b, bend 0."""
+    return [(a, b, 0, lambda z, m=m, c=c: real(m) * z + real(c), lambda z, m=m: 0 * z + real(m)) for a, b, m, c in of]
 
 
 def curved(f, slope, bend, *turns):
-    """Return pieces of a function that bends the other way at each turn; it is computed in floats."""
-    f, slope = (lambda z, g=g: array(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
+    """Return pieces (from, to, bend, f, slope of f) of a function that turns from convex (bend 1) to concave (-1)."""
+    f, slope = (lambda z, g=g: real(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
     return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
 
 
@@ -111,8 +105,7 @@ def sigmoid(z):
     return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
 
 
-# Pieces (from, to, bend, f, slope of f); bend is 1 where f is convex, -1 where it is concave, 0 where it is straight.
-# (The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.)
+# The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.
 TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
 normal = np.vectorize(lambda z: 0.5 * math.erfc(-z * math.sqrt(0.5)), otypes=[np.float64])
 PIECES = {
@@ -139,17 +132,14 @@ def slop(value, bend):
 
 
 def apart(k, c, slopes, dz, dv):
-    """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes.
-    For k > 0 the largest dv at a dz is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1, so these and
-    the ends decide; for k < 0 the same is true of -dv."""
+    """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes. For k > 0 the largest dv at a dz
+    is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1; these and the ends decide. (k < 0: -dv.)"""
     s0, s1 = np.where(k < 0, -slopes[::-1, None], slopes[:, None])
-    most, size, steep = np.where(k < 0, -dv[0], dv[1]), abs(k), np.maximum(abs(s0), abs(s1))
-    best = np.full(k.shape, -INF, dtype=k.dtype)
-    for point in (dz[0], dz[1], 0 * most, *(np.where(s != 0, most / np.where(s != 0, s, 1), 0) for s in (s0, s1))):
-        z = np.clip(point, *dz)
-        value = size * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
-        best = np.maximum(best, value + error(8, (size * steep + abs(c)) * abs(z)))
-    return best
+    most, steep = np.where(k < 0, -dv[0], dv[1]), np.maximum(abs(s0), abs(s1))
+    points = (dz[0], dz[1], 0 * most, *(np.where(s != 0, most / np.where(s != 0, s, 1), 0) for s in (s0, s1)))
+    z = np.stack([np.broadcast_to(np.clip(point, *dz), k.shape) for point in points])
+    value = abs(k) * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
+    return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
 
 
 class Layer:
@@ -157,21 +147,19 @@ class Layer:
 
     def __init__(self, weight, bias, names):
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
-        require(is_layer, "a layer has odd shapes, or an unknown activation")
-        require((abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "a weight is not finite, or beyond 1e15")
-        self.floats, self.weight, self.bias, self.names = (weight, bias), array(weight), array(bias), tuple(names)
+        require(is_layer and (abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "an odd, or huge, layer")
+        self.floats, self.weight, self.bias, self.names = (weight, bias), real(weight), real(bias), tuple(names)
         self.pieces = [(np.array(names) == name, *piece) for name in dict.fromkeys(names) for piece in PIECES[name]]
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
         self.less = -np.array([[self.bias, self.bias, 0 * self.bias]] * 2)  # of left, right and difference
 
     def top(self, p, c, low, high):
-        """Bound p f(z) - c z over low <= z <= high, one by one: the ends of f's pieces decide; where p f is concave,
-        those of a tangent, which is above it wherever it touches, and best so at about the highest point."""
+        """Bound p f(z) - c z over low <= z <= high by the ends of f's pieces, or of a tangent where p f is concave."""
         best = np.full(p.shape, -INF, dtype=p.dtype)
         for rows, start, stop, bend, f, slope in self.pieces:
             k, m, a, b = (np.broadcast_to(numbers, p.shape)[..., rows] for numbers in (p, c, low, high))
-            inside, (a, b) = (a <= stop) & (b >= start), (array(np.clip(end, start, stop)) for end in (a, b))
+            inside, (a, b) = (a <= stop) & (b >= start), (real(np.clip(end, start, stop)) for end in (a, b))
             bent, touch = inside & (a < b) & (k * bend < 0), a.astype(np.float64)
             left, right = touch[bent], b[bent].astype(np.float64)
             for _ in range(48 if bent.any() else 0):
@@ -180,7 +168,7 @@ class Layer:
                 left, right = np.where(rises, z, left), np.where(rises, right, z)
             touch[bent] = left
             for end in (a, b):
-                z = array(np.where(bent, np.clip(touch, a, b), end))
+                z = real(np.where(bent, np.clip(touch, a, b), end))
                 value, s = f(z), slope(z)
                 off = abs(k) * slop(z, bend) + error(8, abs(k * s) + abs(m))  # of the tangent's slope
                 found = k * value - m * z + (k * s - m) * (end - z) + 2 * off * abs(end - z)
@@ -196,12 +184,12 @@ class Layer:
         """Bound all (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
         box = np.array([0 * low + INF, 0 * low - INF])
         for rows, start, stop, bend, _, slope in self.pieces:
-            a, b = low[rows], high[rows]
+            a, b = ends = np.array([low, high])[:, rows]
             touches = ((a < stop) & (b > start)) | ((a == b) & (a >= start) & (a <= stop))
-            for z in (array(np.clip(end, start, stop)) for end in (a, b)):
-                s, off = slope(z), slop(z if bend else slope(z), bend)
-                found = [np.minimum(box[0, rows], s - off), np.maximum(box[1, rows], s + off)]
-                box[:, rows] = np.where(touches, found, box[:, rows])
+            z = real(np.clip(ends, start, stop))
+            s, off = slope(z), slop(z if bend else slope(z), bend)
+            found = np.minimum(box[0, rows], (s - off).min(axis=0)), np.maximum(box[1, rows], (s + off).max(axis=0))
+            box[:, rows] = np.where(touches, found, box[:, rows])
         return box
 
 
@@ -211,7 +199,7 @@ def chain(kinds, prefix, arrays):
 
 def enclosed(layers, person):
     """Bound what layers make of a person."""
-    box = array([person, person])
+    box = real([person, person])
     for layer in layers:
         box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
     return box
@@ -219,9 +207,8 @@ def enclosed(layers, person):
 
 def digest(*parts):
     """Return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers."""
-    told = [((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else (p,)) for p in parts]
-    flat = [part.encode() if isinstance(part, str) else part.tobytes() for some in told for part in some]
-    return hashlib.sha256(b"".join(flat)).hexdigest()
+    told = [q for p in parts for q in ((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else [p])]
+    return hashlib.sha256(b"".join(q.encode() if isinstance(q, str) else q.tobytes() for q in told)).hexdigest()
 
 
 class Domain:
@@ -246,25 +233,23 @@ class Domain:
         require(self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "a domain has odd shapes")
         require(all(np.isfinite(a).all() for a in (self.box, self.A, self.b)), "a number is not finite")
         require((self.box[0] <= self.box[1]).all() and all(map(self.is_whole, self.box)), "a column has odd ends")
-        self.free = np.array([not any(g.start <= c < g.stop for g in self.groups) for c in range(self.width)])
-        self.starts = np.cumsum([0, *(g.stop - g.start for g in self.groups)], dtype=int)[:-1]
+        self.free = ~np.isin(np.arange(self.width), [c for g in self.groups for c in range(g.start, g.stop)])
+        starts = np.cumsum([0, *(g.stop - g.start for g in self.groups)], dtype=int)[:-1]
+        self.largest = functools.partial(np.maximum.reduceat, indices=starts, axis=-1)  # of each group
 
     def is_whole(self, x):
         """Tell whether all that has steps is the float low + i step for some i, up to high."""
-        steps = self.steps.items()
-        return all(a <= x[c] <= b and a + round((x[c] - a) / step) * step == x[c] for c, (a, b, step, _) in steps)
+        return all(a <= x[c] <= b and a + round((x[c] - a) / s) * s == x[c] for c, (a, b, s, _) in self.steps.items())
 
     def holds(self, x):
         """Tell whether a person exists, exactly (numbers are rationals now)."""
-        is_inside = x.shape == (self.width,) and bool(((x >= self.box[0]) & (x <= self.box[1])).all())
-        is_someone = is_inside and self.is_whole(x) and all(x[g].sum() == 1.0 for g in self.groups)
-        return is_someone and bool((array(self.A) @ array(x) <= array(self.b)).all())
+        fits = x.shape == (self.width,) and bool((np.clip(x, *self.box) == x).all()) and self.is_whole(x)
+        return fits and all(x[g].sum() == 1.0 for g in self.groups) and (real(self.A) @ real(x) <= real(self.b)).all()
 
 
 class Question:
-    """One direction of what a certificate is about: how much higher can the left person be scored than the right one?
-    Proofs know the numbers of a pair by their places in a row: x, then z and v of each layer of the network, then those
-    of the embedding if there is one, each of the left, the right, and their difference; and a 1 at the end."""
+    """How much higher can the left person be scored than the right? Proofs know the numbers of a pair by their place in
+    a row: x, z and v of each layer, first the network's, each of left, right and difference; and a 1 at the end."""
 
     def __init__(self, manifest, arrays, sides=("left", "right")):
         form, self.network = manifest["metric"], chain(manifest["activations"], "", arrays)
@@ -272,15 +257,15 @@ class Question:
         self.matrix, self.p, self.eps = arrays["metric"], float(form["p"]), float(manifest["eps"])
         self.people, chains = [Domain(manifest[side]) for side in sides], [[*self.network], [*self.phi]]
         self.one, self.width, (name, *others) = self.people[0], self.people[0].width, self.network[-1].names
-        require(self.p >= 1.0 and 0.0 <= self.eps < INF and not others, "an odd metric, eps or output")
+        is_metric = self.matrix.ndim == 2 and (abs(self.matrix) <= 1e15).all() and self.p >= 1.0
+        require(is_metric and 0.0 <= self.eps < INF and not others, "an odd metric, eps or output")
         require(manifest["left"]["features"] == manifest["right"]["features"], "there are two kinds of people")
         self.is_curved, self.factor = name in ("sigmoid", "tanh"), 2.0 if name == "tanh" else 1.0
-        if name == "tanh":  # tanh(z) = 2 sigmoid(2 z) - 1, and doubling floats is exact
-            chains[0][-1] = Layer(*(2 * numbers for numbers in self.network[-1].floats), ["sigmoid"])
+        last = [self.factor * numbers for numbers in self.network[-1].floats]  # tanh(z) = 2 sigmoid(2 z) - 1, exactly
+        chains[0][-1] = Layer(*last, ["sigmoid" if self.is_curved else name])
         for layers in chains[self.is_curved : 2 if self.phi else 1]:  # what is scored, or compared, is a z
-            names = layers[-1].names
-            if {*names} != {"identity"}:
-                layers.append(Layer(np.eye(len(names)), np.zeros(len(names)), ["identity"] * len(names)))
+            if {*layers[-1].names} != {"identity"}:
+                layers.append(Layer(np.eye(n := len(layers[-1].names)), np.zeros(n), ["identity"] * n))
         self.layers, k = chains[0] + chains[1], len(chains[0])
         sizes = [self.width, *(len(layer.names) for layer in self.layers for _ in "zv")]
         self.places = [slice(3 * a, 3 * b) for a, b in pairwise(np.cumsum([0, *sizes]).tolist())]
@@ -293,7 +278,6 @@ class Question:
             layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
-        require(self.matrix.ndim == 2 and (abs(self.matrix) <= 1e15).all(), "the metric is no matrix up to 1e15")
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
         self.compared, before = self.places[compared], sum(sizes) + 2 * sum(sizes[1::2])
         self.mu = slice(before, before + len(self.matrix))  # where the metric's multipliers are in an argument
@@ -303,8 +287,8 @@ class Question:
         networks = [digest("likewise network 1", *layers) for layers in (self.network, self.phi) if layers]
         metric = digest(f"likewise metric 1 {self.p} {self.matrix.shape}", self.matrix, *networks[1:])
         parts = [networks[0], *(person.digest for person in self.people), metric]
-        whole = digest("\n".join([*parts, self.eps.hex()]))
-        return dict(zip(("network", "left", "right", "metric", "problem"), [*parts, whole]))
+        parts.append(digest("\n".join([*parts, self.eps.hex()])))
+        return dict(zip(("network", "left", "right", "metric", "problem"), parts))
 
     @functools.cached_property
     def equations(self):
@@ -318,7 +302,7 @@ class Question:
             rows += [weight @ source[side] + np.outer(bias, numbers[-1]) - z[side] for side in (LEFT, RIGHT)]
         rows.append(-self.matrix @ stages[self.compared.start][DIFFERENCE])
         rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
-        return array(np.concatenate(rows)), array(abs(np.concatenate(rows)))
+        return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
 
     def tangents(self, t, b, low, high):
         """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more.
@@ -326,14 +310,14 @@ class Question:
         g' = s(1-s) / ((s+t)(1-s-t)) grows with s = sigmoid(b); so every tangent is below it, and so is a = b."""
         ones = np.ones(len(b))
         if not self.is_curved:
-            return array([ones, t * ones])
-        require(0.0 <= t < 1.0, "a threshold is not between 0 and 1")
+            return real([ones, t * ones])
+        require(0.0 <= t < 1.0 or not len(b), "a threshold is not between 0 and 1")
         s, r = sigmoid(b), sigmoid(-b)
         p, q = s + t, r - t
         slope, value = s * r / (p * q), np.log(p) - np.log(q)
         wide = 1 + abs(value) + slope * (max(abs(low), abs(high)) + 2 * abs(b))
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * wide
-        return array(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
+        return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
 
     def gap(self, t, slack):
         """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + slack if straight, else t + h(p) as follows.
@@ -348,10 +332,8 @@ class Question:
 
 
 def take(file, form):
-    """Read numbers from a proof, as struct names them."""
-    content = file.read(struct.calcsize(form))
-    require(len(content) == struct.calcsize(form), "the proof ends too early")
-    return struct.unpack(form, content)
+    """Read numbers from a proof, as struct names them; it raises an error where the file is too short."""
+    return struct.unpack(form, file.read(struct.calcsize(form)))
 
 
 def vector(file, length):
@@ -370,11 +352,10 @@ class Part:
     def __init__(self, question):
         self.question, self.since, self.cap, self.alive = question, -INF, INF, True
         self.differ = np.zeros(len(question.one.groups), dtype=bool)
-        left, right = (array(person.box) for person in question.people)
+        left, right = (real(person.box) for person in question.people)
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
-        rest = np.full((2, question.size - 3 * question.width), [[-INF], [INF]])
-        self.box = np.concatenate([left, right, d, rest], axis=1)
-        self.box[:, -1] = 1
+        rest = np.full((2, question.size - 3 * question.width - 1), [[-INF], [INF]])
+        self.box = np.concatenate([left, right, d, rest, np.ones((2, 1), dtype=int)], axis=1)
 
     def triple(self, place):
         """Return the boxes of left, right and difference: [low or high, which of the three, number]."""
@@ -386,27 +367,26 @@ class Part:
         x, self.slopes = self.triple(self.question.x), []
         x[:] = agreed(x)
         self.alive &= not (self.people(0 * x[:1]) == -INF).any()  # a group has no category left, or no change
-        for layer in self.question.layers if self.alive else ():
+        for layer in takewhile(lambda _: self.alive, self.question.layers):
             z, v, source = (self.triple(place) for place in (layer.z, layer.v, layer.source))
             ends = times(layer.weight, source)
             if layer.fan is not None:
                 low, high = upper_sum(self.people(layer.fan.reshape(-1, *x.shape[1:]))).reshape(z.shape)
                 ends = [-low, high]
             z[:] = agreed(meet(z, minus(ends, layer.less)))
-            if layer.twins is not None:
-                z[0] = np.where(layer.twins, z[0][:, None], -INF).max(axis=-1)
-                z[1] = np.where(layer.twins, z[1][:, None], INF).min(axis=-1)
-            if (z[0] > z[1]).any():
-                break
+            if (same := layer.twins) is not None:
+                low, high = z[:, :, None]
+                z[:] = [np.where(same, low, -INF).max(axis=-1), np.where(same, high, INF).min(axis=-1)]
+            self.alive = not (z[0] > z[1]).any()
             slopes = layer.quotients(z[0, :2].min(axis=0), z[1, :2].max(axis=0))
             ends = np.stack([s * end for s in slopes for end in z[:, DIFFERENCE]])
             dv = minus([ends.min(axis=0), ends.max(axis=0)], 0 * slopes)
             v[:] = agreed(meet(v, np.concatenate([layer.values(z[:, :2]), dv[:, None]], axis=1)))
             self.slopes.append(slopes)
         self.alive &= not (self.box[0] > self.box[1]).any()
-        d, scored = (float(self.box[1, k]) for k in (self.question.d, self.question.scored))
-        gap = np.fmin(self.question.gap(0.0, d), scored) if self.alive else -INF
-        self.cap = np.fmin(self.cap, np.maximum(gap, self.since))  # what is no number bounds nothing
+        d, scored = (float(self.box[1, k]) if self.alive else -INF for k in (self.question.d, self.question.scored))
+        gap = np.fmin(self.question.gap(0.0, d), scored)  # what is no number bounds nothing
+        self.cap = np.fmin(self.cap, np.maximum(gap, self.since))
 
     def people(self, c):
         """Return numbers whose sum bounds c.(left, right, difference) over the people of this part, row by row.
@@ -414,54 +394,48 @@ class Part:
         one, x = self.question.one, self.triple(self.question.x)
         total = [np.maximum(c * x[0], c * x[1])[..., one.free].reshape(len(c), -1)]
         if one.groups:
-            largest = functools.partial(np.maximum.reduceat, indices=one.starts, axis=-1)
             (low, high), x, c = x[:, DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
             gain, lose = np.where(high >= 1, c[:, DIFFERENCE], -INF), np.where(low <= -1, -c[:, DIFFERENCE], -INF)
-            stays = np.where(largest((low > 0) | (high < 0)) | self.differ, -INF, 0)
-            total.append(largest(np.where(x[1, :2] > 0.5, c[:, :2], -INF)).reshape(len(c), -1))
-            total.append(np.maximum(largest(gain) + largest(lose), stays))
+            stays = np.where(one.largest((low > 0) | (high < 0)) | self.differ, -INF, 0)
+            mine = one.largest(np.where(x[1, :2] > 0.5, c[:, :2], -INF))
+            total += [mine.reshape(len(c), -1), np.maximum(one.largest(gain) + one.largest(lose), stays)]
         return np.concatenate(total, axis=1)
 
     def bound(self, t, points, targets, weights, y):
         """Bound  sum_i weight_i (a - slope_i b - offset_i) + target  from above over the pairs of this part.
         a, b are the scores, or logits; each bracket is >= 0 for a pair with a gap of t; the target is a number of the
         pair with a sign, or nothing (sign 0). Added to this, times ANY multipliers y, are
-
             d - x_left + x_right = 0, the same of every z and v       W v + bias - z = 0, left and right, of every layer
             w - A d = 0, A being the metric's (multipliers mu)        b - A x >= 0, left and right: the side constraints
-
         (the last times numbers >= 0). That adds nothing, or what is not below 0. What then multiplies each number is
         known, and the sum is bounded piece by piece: x and d by `people`, v = f(z) with z by `top`, dv with dz by
         `apart`, mu.w by Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q only makes it larger). What a coefficient
         may be off by, being a float, counts times the largest value of what it multiplies."""
         question, count, p = self.question, len(targets), self.question.p
         lines, target = (np.zeros((n, question.size), dtype=y.dtype) for n in (len(points), count))
-        if len(lines):
-            slope, offset = question.tangents(t, points, *map(float, self.box[:, question.b]))
-            lines[:, question.a], lines[:, question.b], lines[:, -1] = 1, -slope, -offset
+        slope, offset = question.tangents(t, points, *map(float, self.box[:, question.b]))
+        lines[:, question.a], lines[:, question.b], lines[:, -1] = 1, -slope, -offset
         target[range(count), [k for k, _ in targets]] = [sign for _, sign in targets]
         c = target + weights @ lines + y @ question.equations[0]
         sizes = abs(target) + weights @ abs(lines) + abs(y) @ question.equations[1]
+        q = {1.0: INF, 2.0: 2.0, INF: 1.0}.get(p) or max(1.0, p / (p - 1.0) * (1 - 1e-14))
         total = [error(question.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
-        total.append(self.people(c[:, question.x].reshape(count, 3, -1)))
+        total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(count, 3, -1))]
         for layer, slopes in zip(question.layers, self.slopes):
             z, v = self.triple(layer.z), self.triple(layer.v)
             k, m = (c[:, place].reshape(count, 3, -1) for place in (layer.v, layer.z))
             total.append(layer.top(k[:, :2], -m[:, :2], *z[:, :2]))
             total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, DIFFERENCE], v[:, DIFFERENCE]))
-        q = {1.0: INF, 2.0: 2.0, INF: 1.0}.get(p) or max(1.0, p / (p - 1.0) * (1 - 1e-14))
-        total.append(array(question.eps * norm(y[:, question.mu], q)))
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
 
     def use(self, file):
-        """Read arguments side by side, and take what each shows: a bound of its target for all pairs of this part with
-        a gap of t or more, or if it has none a bound of the gap."""
+        """Read arguments, and take what each bounds: its target, for pairs with a gap of t or more, or else the gap."""
         question, (t, lines, count) = self.question, take(file, "<dHH")
         require(8 * count * question.size <= WIDEST and (math.isfinite(t) or not lines), "odd arguments")
         points, targets, t = vector(file, lines), [take(file, "<Ib") for _ in range(count)], t if lines else -INF
         require(all(k < question.size - 1 and sign in (-1, 0, 1) for k, sign in targets), "about no number")
-        given = array([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
+        given = real([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
         weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
         y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
         shown = self.bound(t, points, targets, weights, y) if self.alive else ()
@@ -476,15 +450,14 @@ class Part:
             self.settle()
 
     def narrow(self, k, sign, value):
-        """Move the upper (sign 1) or the lower end of an interval inward, to a whole step if the number has steps.
-        x = low + i step <= value means i <= (value - low) / step + off, whatever floats make of it. A difference is 0
-        if its steps are 0, and otherwise within off of whole ones."""
+        """Move the upper (sign 1) or lower end of an interval inward, to a whole step if the number has steps: x is low
+        + i step with i <= (value - low) / step + off; a difference is 0, or within off of whole steps other than 0."""
         width, end = self.question.width, int(sign > 0)
         ends, steps = [self.box[end, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
         if steps and math.isfinite(value):
             low, _, step, off = steps if k < 2 * width else (0.0, *steps[1:])
             count = sign * math.floor(sign * (float(value) - low) / step + off)
-            ends.append(array(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
+            ends.append(real(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
         self.box[end, k] = sign * min(sign * one for one in ends)
 
     def split(self, file, tag):
@@ -496,11 +469,10 @@ class Part:
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
             for half, sign in zip(halves, (1, -1)):
-                half.narrow(k, sign, array(value)[()])
+                half.narrow(k, sign, real(value)[()])
             return halves
-        require(tag in (b"C", b"S"), "the proof has a step that is none")
         side, group = take(file, "<BH")
-        require(side < 3 and group < len(question.one.groups), "a split of no group")
+        require(tag in (b"C", b"S") and side < 3 and group < len(question.one.groups), "a split of nothing there is")
         columns = question.one.groups[group]
         if tag == b"S":  # another category on the left than on the right, or the same
             halves[0].differ[group] = True
@@ -531,22 +503,18 @@ def upper_bound(question, file):
     return max(0.0, question.factor * float(worst))
 
 
-def refuse_large(archive):
-    if sum(entry.file_size for entry in archive.infolist() if not entry.filename.startswith("proof/")) > LIMIT:
-        raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
-
-
-def unpacked(content):
-    """Return the arrays of an npz, numbers as float64; nothing is unpickled."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        refuse_large(arrays.zip)
+def unpacked(file):
+    """Return the arrays of an npz, numbers as float64; nothing is unpickled, or unpacked beyond the limit."""
+    with np.load(io.BytesIO(file.read(LIMIT)), allow_pickle=False) as arrays:
+        if sum(entry.file_size for entry in arrays.zip.infolist()) > LIMIT:
+            raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
         return {n: a if a.dtype.kind == "U" else a.astype("<f8", casting="same_kind") + 0.0 for n, a in arrays.items()}
 
 
 def model_digest(path, manifest):
     """Return the digest of the network of a model file (npz: W0, b0, ..., activations) that a certificate is about."""
     with open(path, "rb") as file:
-        arrays = unpacked(file.read(LIMIT))
+        arrays = unpacked(file)
     heights = [len(arrays[f"b{i}"]) for i in range(sum(name[0] == "W" for name in arrays))]
     names = [str(n) for n in arrays.get("activations", ["relu"] * (len(heights) - 1) + ["sigmoid"])]
     *hidden, last = chain([[name] * height for name, height in zip(names, heights)], "", arrays)
@@ -556,16 +524,15 @@ def model_digest(path, manifest):
 
 
 def lower_bound(question, one, other):
-    """Return the gap of the pair, rounded down, if both people exist and are similar. This is decided in rationals, and
-    exactly, but for a p other than 1, 2, 3 and inf and curved functions of an embedding, which are rounded outward."""
+    """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
     EXACT[0], p, power = True, question.p, int(question.p) if question.p in (1.0, 2.0, 3.0) else 1
     for name, person, domain in zip(("left", "right"), (one, other), question.people):
         require(domain.holds(person), f"the {name} person of the pair is not in the domain")
     phi = [Layer(*layer.floats, layer.names) for layer in question.phi]
     d = minus(enclosed(phi, one), enclosed(phi, other))
     some = (d != 0).any(axis=0)
-    sizes = abs(times(array(question.matrix[:, some]), d[:, some])).max(axis=0)
-    far = sizes.max(initial=0) if p == INF else sum(sizes**power) if p == power else array(norm(sizes, p))[()]
+    sizes = abs(times(real(question.matrix[:, some]), d[:, some])).max(axis=0)
+    far = sizes.max(initial=0) if p == INF else sum(sizes**power) if p == power else real(norm(sizes, p))[()]
     require(far <= Fraction(question.eps) ** power, "the pair is not within eps")
     EXACT[0] = False
     low, high = minus(enclosed(question.network, one), enclosed(question.network, other))
@@ -574,8 +541,7 @@ def lower_bound(question, one, other):
 
 def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
-    refuse_large(archive)
-    manifest, arrays = json.loads(archive.read("manifest.json")), unpacked(archive.read("arrays.npz"))
+    manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
     if manifest["format"] != "likewise certificate" or manifest["version"] not in (1, 2, 3, 4, 5):
         raise ValueError("its manifest is not that of a likewise certificate of version 1 to 5")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
@@ -590,12 +556,10 @@ def derive(found, archive, model, network, exact):
     proof = manifest["proof"] if manifest["version"] == 5 else {}  # before, there was none, or one of another form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")
-    both = [("left", "right"), ("right", "left")]
-    for k, sides in enumerate(both[: 1 if manifest["left"] == manifest["right"] else 2]):
+    for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):
         question, tree = Question(manifest | {"eps": eps}, arrays, sides), (proof.get("directions") or [])[k : k + 1]
         with archive.open(str(tree[0]["file"])) if tree else io.BytesIO(b"E") as file:
-            told = hashlib.file_digest(file, "sha256").hexdigest()
-            require(not tree or told == tree[0]["sha256"], "the proof does not match its digest")
+            require(not tree or hashlib.file_digest(file, "sha256").hexdigest() == tree[0]["sha256"], "another proof")
             file.seek(0)
             uppers.append(upper_bound(question, io.BufferedReader(file)))
     found["upper"] = max(uppers)
@@ -606,8 +570,7 @@ def derive(found, archive, model, network, exact):
 
 
 def check(path, model=None, exact=False, network=None):
-    """Check a certificate and return {ok, lower, upper, trusted, reasons, code, claimed}.
-    `model` is the path of an npz file, `network` the digest of a network: each must be the certificate's own."""
+    """Return {ok, lower, upper, trusted, reasons, code, claimed}; `model` (an npz) or `network` (a digest) must fit."""
     found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
     EXACT[0] = False
     try:
