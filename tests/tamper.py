@@ -71,28 +71,31 @@ class Opened:
 
     def records(self, name: str) -> list[tuple[bytes, int, int]]:
         """Return (tag, start, end) of every record of a proof; arguments are L, T or D: leaf, lemma, who can differ."""
-        swapped = name.endswith("1.bin")
-        inner = checker.Inner(checker.Question(self.manifest, self.arrays), swapped)
-        file = io.BytesIO(self.proofs[name])
-        stream, found, size = checker.Stream(file), [], len(self.proofs[name])
-        while file.tell() < size:
+        sides = ("right", "left") if name.endswith("1.bin") else ("left", "right")
+        question = checker.Question(self.manifest, self.arrays, sides)
+        file, found = io.BytesIO(self.proofs[name]), []
+        while file.tell() < len(self.proofs[name]):
             start = file.tell()
-            tag = stream.take(1)
-            found.append((read_record(stream, inner, tag), start, file.tell()))
+            tag = file.read(1)
+            found.append((read_record(file, question, tag), start, file.tell()))
         return found
 
 
-def read_record(stream: Any, inner: Any, tag: bytes) -> bytes:
+def read_record(file: Any, question: Any, tag: bytes) -> bytes:
     """Read the rest of a record, whatever it says, and return its tag, or what its arguments are about."""
     if tag == b"A":
-        place, sign = checker.Arguments(stream, inner).targets[0]
-        return b"L" if sign == 0 else b"D" if place < 3 * inner.width else b"T"
+        _, lines, count = checker.take(file, "<dHH")
+        checker.vector(file, lines)
+        (place, sign), *_ = [checker.take(file, "<Ib") for _ in range(count)]
+        for _ in range(count):
+            checker.vector(file, lines + question.count)
+        return b"L" if sign == 0 else b"D" if place < 3 * question.width else b"T"
     if tag == b"Z":
-        stream.unpack("<Id")
+        checker.take(file, "<Id")
     elif tag in (b"C", b"S"):
-        _, group = stream.unpack("<BH")
-        columns = inner.one.groups[group]
-        stream.take(columns.stop - columns.start if tag == b"C" else 0)
+        _, group = checker.take(file, "<BH")
+        columns = question.one.groups[group]
+        file.read(columns.stop - columns.start if tag == b"C" else 0)
     return tag
 
 

@@ -21,25 +21,23 @@ NEAR = 1e-7
 class Pairs:
     """Real pairs of one direction of a certificate: all their numbers, in the order of a proof, and their gaps."""
 
-    def __init__(self, inner, lefts, rights):
+    def __init__(self, question, lefts, rights):
         columns = []
         for left, right in zip(lefts, rights, strict=True):
             row, sides = [left, right, left - right], [left, right]
-            for k, layer in enumerate(inner.layers):
+            for layer in question.layers:
+                sides = [left, right] if layer.source == question.x else sides
                 sides = [layer.floats[0] @ side + layer.floats[1] for side in sides]
                 row += [*sides, sides[0] - sides[1]]
-                if k + 1 < len(inner.layers):
-                    boxes = [layer.values(np.array([side, side])) for side in sides]
-                    sides = [box.mean(axis=0) for box in boxes]
-                    row += [*sides, sides[0] - sides[1]]
+                sides = [layer.values(np.array([side, side])).mean(axis=0) for side in sides]
+                row += [*sides, sides[0] - sides[1]]
             columns.append(np.concatenate([*row, [1.0]]))
         self.numbers = np.array(columns)
-        a, b = self.numbers[:, inner.a], self.numbers[:, inner.b]
-        self.gaps = inner.factor * (checker.sigmoid(a) - checker.sigmoid(b) if inner.is_curved else a - b)
-        d = self.numbers[:, 2 * inner.width : 3 * inner.width]
-        changes = [d[:, group].any(axis=1) for group in inner.one.groups]
+        a, b = self.numbers[:, question.a], self.numbers[:, question.b]
+        self.gaps = checker.sigmoid(a) - checker.sigmoid(b) if question.is_curved else a - b
+        d = self.numbers[:, 2 * question.width : 3 * question.width]
+        changes = [d[:, group].any(axis=1) for group in question.one.groups]
         self.differ = np.array(changes, dtype=bool).reshape(-1, len(d)).T
-        self.factor = inner.factor
 
     def in_part(self, part):
         """Mark the pairs that a part's box and groups allow."""
@@ -49,18 +47,18 @@ class Pairs:
 
     def lost(self, part, among):
         """Count the pairs of a part that it has lost: wide enough for its box but not in it, or wider than its cap."""
-        wide = among & (self.gaps > self.factor * part.since + NEAR)
+        wide = among & (self.gaps > part.since + NEAR)
         return int((wide & ~(self.in_part(part) & part.alive)).sum() + (among & (self.gaps > part.cap + NEAR)).sum())
 
 
 def followed(path, lefts, rights, rng, noise, patch):
     """Check a certificate, its multipliers disturbed, and count the parts seen and the pairs lost on the way."""
     it = Opened.of(path)
-    question, lost, parts = checker.Question(it.manifest, it.arrays), 0, 0
-    settle, split, arguments = checker.Part.settle, checker.split, checker.Arguments
+    lost, parts = 0, 0
+    settle, split, bound = checker.Part.settle, checker.Part.split, checker.Part.bound
     for k in range(len(it.manifest["proof"]["directions"])):
-        inner = checker.Inner(question, bool(k))
-        pairs = Pairs(inner, *((rights, lefts) if k else (lefts, rights)))
+        question = checker.Question(it.manifest, it.arrays, ("right", "left") if k else ("left", "right"))
+        pairs = Pairs(question, *((rights, lefts) if k else (lefts, rights)))
 
         def watched(part, pairs=pairs):
             nonlocal lost, parts
@@ -68,29 +66,27 @@ def followed(path, lefts, rights, rng, noise, patch):
             settle(part)
             lost, parts = lost + pairs.lost(part, known), parts + 1
 
-        def halved(stream, tag, part, pairs=pairs):
+        def halved(part, file, tag, pairs=pairs):
             nonlocal lost
-            halves = split(stream, tag, part)
+            halves = split(part, file, tag)
             for half in halves:
                 half.pairs = part.pairs & pairs.in_part(half)
-            wide = part.pairs & (pairs.gaps > pairs.factor * part.since + NEAR)
+            wide = part.pairs & (pairs.gaps > part.since + NEAR)
             lost += int((wide & ~halves[0].pairs & ~halves[1].pairs).sum())
             return halves
 
-        def disturbed(stream, inner):
-            given = arguments(stream, inner)
-            given.y = given.y + noise * rng.normal(size=given.y.shape) * (0.01 + np.abs(given.y))
-            start = inner.count - inner.limits
-            given.y[:, start:] = np.maximum(given.y[:, start:], 0)
-            given.mu = given.y[:, start - len(inner.matrix) : start]
-            return given
+        def disturbed(part, t, points, targets, weights, y):
+            y = y + noise * rng.normal(size=y.shape) * (0.01 + np.abs(y))
+            limits = slice(part.question.mu.stop, None)
+            y[:, limits] = np.maximum(y[:, limits], 0)
+            return bound(part, t, points, targets, weights, y)
 
         with patch.context() as now, zipfile.ZipFile(path) as archive, archive.open(f"proof/{k}.bin") as file:
             now.setattr(checker.Part, "settle", watched)
-            now.setattr(checker, "split", halved)
-            now.setattr(checker, "Arguments", disturbed if noise else arguments)
+            now.setattr(checker.Part, "split", halved)
+            now.setattr(checker.Part, "bound", disturbed if noise else bound)
             with np.errstate(all="ignore"):
-                checker.read_tree(checker.Stream(file), inner)
+                checker.upper_bound(question, file)
     return lost, parts
 
 
@@ -111,18 +107,18 @@ def test_no_pair_is_lost(maker, seed, tmp_path, monkeypatch):
         assert lost == 0, noise
 
 
-def flatter_slopes(name, low, high):
-    return 0.98 * honest_quotients(name, low, high)
+def flatter_slopes(layer, low, high):
+    return 0.98 * honest_quotients(layer, low, high)
 
 
 def half_a_ball(rows, p):
     return 0.5 * honest_norm(rows, p)
 
 
-honest_quotients, honest_norm = checker.quotients, checker.norm
+honest_quotients, honest_norm = checker.Layer.quotients, checker.norm
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("quotients", flatter_slopes), ("norm", half_a_ball)])
+@pytest.mark.parametrize(("name", "wrong"), [("Layer.quotients", flatter_slopes), ("norm", half_a_ball)])
 def test_a_fault_in_the_checker_loses_pairs(name, wrong, tmp_path, monkeypatch):
     lost = 0
     for maker, seed in CASES[:4]:
@@ -130,6 +126,6 @@ def test_a_fault_in_the_checker_loses_pairs(name, wrong, tmp_path, monkeypatch):
         written = certified(problem, 20.0, 1e-3)
         path = written.save(tmp_path / "a.cert")
         with monkeypatch.context() as patch:
-            patch.setattr(checker, name, wrong)
+            patch.setattr(f"likewise_checker.{name}", wrong)
             lost += followed(path, written.witness.left[None], written.witness.right[None], rng, 0.0, patch)[0] > 0
     assert lost

@@ -35,8 +35,8 @@ class Checked:
 def check(path: str | os.PathLike[str], network: Any = None, *, exact: bool = False) -> Checked:
     """Check a certificate file with `likewise_checker.py`, which shares no code with the search.
 
-    `network` is anything that `load` takes; the certificate must be about it. `exact` uses rational arithmetic, for
-    small networks of straight pieces. A mismatch is a reason, never an exception.
+    `network` is anything that `load` takes; the certificate must be about it. `exact` adds up in rationals, for
+    small networks. A mismatch is a reason, never an exception.
     """
     digest = None if network is None else _digest(path, network)
     found = likewise_checker.check(os.fspath(path), exact=exact, network=digest)

@@ -29,6 +29,7 @@ class Problem:
     metric: Metric
     eps: float
     aside: int = 0  # how many of the network's last outputs are what the metric compares, instead of the columns
+    outer: Problem | None = None  # the question that an engine made this one of, whose numbers its proof is about
 
     def __post_init__(self) -> None:
         if self.network.outputs != 1 + self.aside:

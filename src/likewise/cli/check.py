@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("certificate", metavar="FILE.cert", help="a certificate file")
     add("model", nargs="?", metavar="MODEL", help="the model it should be about: any file that certify takes")
-    add("--exact", action="store_true", help="rational arithmetic, for small networks of straight pieces")
+    add("--exact", action="store_true", help="sums in rational arithmetic, for small networks")
     add("--key", metavar="PUBLIC.pem", help="refuse the file unless this key signed it")
     add("--float32", action="store_true", help="bounds for a model that computes in single precision")
     add("--json", action="store_true", help="print one JSON object instead of words")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.bounds.argument import Argument
+from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.proof.evaluation import KINDS
 from likewise.rounding import Array
@@ -28,55 +31,117 @@ What = tuple[str, int, int, float] | tuple[str, str, slice, np.ndarray] | tuple[
 
 
 class Numbers:
-    """Where the numbers of a pair of a problem (an inner one) are, and the order of an argument's multipliers."""
+    """Where the numbers of a pair of a problem (an inner one) are, and the order of an argument's multipliers.
+
+    A proof speaks of the numbers of the question itself: x, z and v of the network's layers, then of the embedding's,
+    each ended by an affine layer. An inner problem may have more neurons that only carry a number on: they are that
+    number. Of an embedding that was multiplied into the metric it has none; the multipliers of its equations follow
+    from those of the metric.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, self.width = problem, problem.right.width
-        self.heights = [len(layer.bias) for layer in problem.network.layers]
-        sizes = [self.width, *(height for height in self.heights for _ in "zv")][:-1]
-        ends = np.cumsum([0, *(3 * size for size in sizes)]).tolist()
-        self.starts, self.size = ends[1::2][: len(self.heights)], ends[-1] + 1
+        outer = problem.outer or problem
+        phi = () if outer.metric.phi is None else _ended(outer.metric.phi, set())
+        network = _ended(outer.network, {"sigmoid", "tanh"})
+        self.problem, self.width, self._phi, self._matrix = problem, problem.right.width, phi, outer.metric.matrix
+        self._chains = (network, phi) if problem.aside else (network,)
+        self._heights = [len(layer.bias) for layer in (*network, *phi)]
+        sizes = [self.width, *(height for height in self._heights for _ in "zv")]
+        self._rows = np.cumsum([0, *sizes]).tolist()  # of the differences, stage by stage
+        self._affine = (self._rows[-1] + np.cumsum([0, *(2 * height for height in self._heights)])).tolist()
+        self.size = 3 * self._rows[-1] + 1
         limits = len(problem.left.constraints[1]) + len(problem.right.constraints[1])
-        self.count = sum(sizes) + 2 * sum(self.heights) + len(problem.metric.matrix) + limits
-        self._before_mu = sum(sizes) + 2 * sum(self.heights)
+        self.count = self._affine[-1] + len(self._matrix) + limits
+        depth = len(problem.network.layers)
+        self._z = [self._stages(k, 0) for k in range(depth)]
+        v = [self._stages(k, 1) for k in range(depth)]
+        self._z_rows, self._v_rows = ([self._differences(stages) for stages in some] for some in (self._z, v))
+
+    def _stages(self, k: int, is_v: int) -> list[tuple[int, int]]:
+        """Return (stage, row) of every z or v of an inner layer; stages are x, then z and v of each layer in turn."""
+        found = []
+        for first, chain in zip((0, len(self._chains[0])), self._chains, strict=False):
+            last = len(chain) - 1
+            stage = 1 + 2 * (first + min(k, last)) + (is_v if k < last else 0)
+            found += [(stage, row) for row in range(len(chain[min(k, last)].bias))]
+        return found
+
+    def _differences(self, stages: list[tuple[int, int]]) -> NDArray[np.int64]:
+        return np.array([self._rows[stage] + row for stage, row in stages], dtype=np.int64)
 
     def z(self, layer: int, kind: str, neuron: int) -> int:
         """Return the place of a neuron's z."""
-        return int(self.starts[layer] + KINDS.index(kind) * self.heights[layer] + neuron)
+        stage, row = self._z[layer][neuron]
+        height = self._rows[stage + 1] - self._rows[stage]
+        return int(3 * self._rows[stage] + KINDS.index(kind) * height + row)
 
     def x(self, kind: str, column: int) -> int:
         """Return the place of a column, of a person or of the difference."""
         return KINDS.index(kind) * self.width + column
 
+    def difference(self, layer: int, neuron: int) -> int:
+        """Return which multiplier is that of dz - z_left + z_right = 0."""
+        return int(self._z_rows[layer][neuron])
+
+    @cached_property
+    def _named(self) -> dict[int, tuple[str, int, int]]:
+        numbers = [(k, j) for k, stages in enumerate(self._z) for j in range(len(stages))]
+        return {self.z(k, kind, j): (kind, k, j) for k, j in reversed(numbers) for kind in KINDS}
+
     def named(self, place: int) -> tuple[str, int, int] | tuple[str, int] | None:
         """Return (kind, layer, neuron) or (side, column) of a place; None for one that no split is about."""
         if place < 2 * self.width:
             return SIDES[place // self.width], place % self.width
-        for layer, (start, height) in enumerate(zip(self.starts, self.heights, strict=True)):
-            if start <= place < start + 3 * height:
-                return KINDS[(place - start) // height], layer, (place - start) % height
-        return None
+        return self._named.get(place)
 
     def multipliers(self, argument: Argument, shared: np.ndarray) -> Array:
         """Return an argument's multipliers in a row.
 
         Columns that cannot differ are counted on the right person alone: what they have on the left is moved there.
         """
-        A = self.problem.left.constraints[0]
+        row, A = self.of_metric(argument.mu), self.problem.left.constraints[0]
         own = argument.left[0] @ self.problem.network.layers[0].weight - argument.omega[0] @ A
-        parts = [np.where(shared, own, argument.nu)]
-        for turn, both in zip(argument.turn, argument.both, strict=True):
-            parts += [-turn, both]
-        del parts[-1]
-        for left, right in zip(argument.left, argument.right, strict=True):
-            parts += [left, right]
-        return np.concatenate([*parts, argument.mu, *argument.omega])
+        row[: self.width] += np.where(shared, own, argument.nu)
+        for k, (turn, both) in enumerate(zip(argument.turn, argument.both, strict=True)):
+            row[self._z_rows[k]] -= turn
+            if k + 1 < len(self._z):
+                row[self._v_rows[k]] += both
+            self._pass_on(row, k, argument.left[k], argument.right[k])
+        limits = np.concatenate(argument.omega)
+        row[self.count - len(limits) :] = limits
+        return row
+
+    def _pass_on(self, row: Array, k: int, left: Array, right: Array) -> None:
+        """Write the multipliers of W v + bias - z = 0; a neuron that carries a number on has no such equation."""
+        at, first = 0, 0
+        for chain in self._chains:
+            height = len(chain[min(k, len(chain) - 1)].bias)
+            if k < len(chain):
+                start = self._affine[first + k]
+                row[start : start + height] = left[at : at + height]
+                row[start + height : start + 2 * height] = right[at : at + height]
+            at, first = at + height, first + len(chain)
 
     def of_metric(self, mu: Array) -> Array:
         """Return the multipliers of an argument that is about the metric alone."""
         row = np.zeros(self.count)
-        row[self._before_mu : self._before_mu + len(mu)] = mu
+        row[self._affine[-1] : self._affine[-1] + len(mu)] = mu
+        if self._phi and not self.problem.aside:
+            back = mu @ self._matrix
+            row[self._rows[-3] : self._rows[-2]] = back
+            for k, layer in reversed(list(enumerate(self._phi, len(self._chains[0])))):
+                row[self._affine[k] : self._affine[k + 1]] = np.concatenate([-back, back])
+                back = back @ layer.weight
+            row[: self.width] = -back
         return row
+
+
+def _ended(network: Network, scores: set[str]) -> tuple[Layer, ...]:
+    """Return layers that end in an affine one, or in one of some functions of it."""
+    names = set(network.layers[-1].activations)
+    if names == {"identity"} or names <= scores:
+        return tuple(network.layers)
+    return (*network.layers, Layer(np.eye(network.outputs), np.zeros(network.outputs), "identity"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +179,7 @@ def argued(
         layer, kind, neuron, sign = about
         target = (numbers.z(layer, kind, neuron), 1 if sign > 0 else -1)
         if kind == "dz":  # an argument has it as z_left - z_right, a proof as a number of its own
-            row[numbers.width + sum(2 * height for height in numbers.heights[:layer]) + neuron] -= target[1]
+            row[numbers.difference(layer, neuron)] -= target[1]
     lines = argument.tangents
     return lemma(lines.t, lines.points, target, np.concatenate([np.maximum(argument.weights, 0.0), row]))
 

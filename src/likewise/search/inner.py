@@ -23,14 +23,14 @@ def inner_problem(problem: Problem) -> tuple[Problem, Score]:
     logits, score = as_logits(problem.network)
     metric = problem.metric
     if metric.phi is None:
-        return replace(problem, network=logits), score
+        return replace(problem, network=logits, outer=problem), score
     if metric.is_linear:
         apart = np.maximum(problem.left.upper - problem.right.lower, problem.right.upper - problem.left.lower)
         plain, eps = unfolded(metric, problem.eps, up(np.abs(apart), 2))
-        return replace(problem, network=logits, metric=plain, eps=eps), score
+        return replace(problem, network=logits, metric=plain, eps=eps, outer=problem), score
     both = beside([logits, metric.phi])
     plain = Metric(metric.matrix, metric.p, metric.kind, metric.note)
-    return replace(problem, network=both, metric=plain, aside=metric.phi.outputs), score
+    return replace(problem, network=both, metric=plain, aside=metric.phi.outputs, outer=problem), score
 
 
 def beside(networks: Sequence[Network]) -> Network:
