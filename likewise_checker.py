@@ -11,7 +11,9 @@ multipliers of the equations between them. Any multipliers prove something: `Par
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
 for underflow): `error`. exp, log, tanh, erfc, and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves
-room for a z that was rounded. With --exact, sums are rational. Exit codes: 0 verified, 10 refused, 20 `upper` rests on trust, 2 unreadable.
+room for a z that was rounded. With --exact, sums and products are those of rationals.
+
+Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
 import argparse
