@@ -10,8 +10,10 @@ multipliers of the equations between them. Any multipliers prove something: `Par
 
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
-for underflow): `error`. exp, log, tanh, erfc are trusted to 2^-48 (1 + |value|): `slop`. With --exact, sums are those
-of rationals. Exit codes: 0 verified, 10 refused, 20 `upper` rests on what this file cannot check, 2 unreadable.
+for underflow): `error`. exp, log, tanh, erfc, and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves
+room for a z that was rounded. With --exact, sums and products are those of rationals.
+
+Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
 import argparse
@@ -126,11 +128,6 @@ PIECES = {
 }
 
 
-def slop(value, bend):
-    """Bound what f, or its slope, is off by; |z f'(z)| 2^-53, for a rational z that is rounded, is well within this."""
-    return 0 * value if EXACT[0] and not bend else (1 + abs(value)) / 2**48
-
-
 def apart(k, c, slopes, dz, dv):
     """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes. For k > 0 the largest dv at a dz
     is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1; these and the ends decide. (k < 0: -dv.)"""
@@ -156,24 +153,28 @@ class Layer:
 
     def top(self, p, c, low, high):
         """Bound p f(z) - c z over low <= z <= high by the ends of f's pieces, or of a tangent where p f is concave."""
+        p, c, low, high = np.broadcast_arrays(p, c, low, high)
         best = np.full(p.shape, -INF, dtype=p.dtype)
         for rows, start, stop, bend, f, slope in self.pieces:
-            k, m, a, b = (np.broadcast_to(numbers, p.shape)[..., rows] for numbers in (p, c, low, high))
-            inside, (a, b) = (a <= stop) & (b >= start), (real(np.clip(end, start, stop)) for end in (a, b))
-            bent, touch = inside & (a < b) & (k * bend < 0), a.astype(np.float64)
-            left, right = touch[bent], b[bent].astype(np.float64)
-            for _ in range(48 if bent.any() else 0):
-                z = left + (right - left) / 2
-                rises = k[bent] * slope(z) - m[bent] > 0
-                left, right = np.where(rises, z, left), np.where(rises, right, z)
-            touch[bent] = left
-            for end in (a, b):
-                z = real(np.where(bent, np.clip(touch, a, b), end))
-                value, s = f(z), slope(z)
-                off = abs(k) * slop(z, bend) + error(8, abs(k * s) + abs(m))  # of the tangent's slope
-                found = k * value - m * z + (k * s - m) * (end - z) + 2 * off * abs(end - z)
-                found += abs(k) * slop(value, bend) + error(8, abs(k * value) + abs(m * z))
-                best[..., rows] = np.maximum(best[..., rows], np.where(inside, found, -INF))
+            (k, m, a, b), trusted = (n[..., rows] for n in (p, c, low, high)), bool(bend or not EXACT[0])
+            inside, ends = (a <= stop) & (b >= start), real(np.clip([a, b], start, stop))
+            bent, z, more = inside & (ends[0] < ends[1]) & (k * bend < 0), ends.copy(), 0 * ends
+            if bent.any():
+                (left, right), g, h = ends[:, bent].astype(np.float64), k[bent], m[bent]
+                rises, falls = g * slope(right) - h >= 0, g * slope(left) - h <= 0
+                left, right = np.where(rises, right, left), np.where(falls & ~rises, left, right)
+                while (right - left > 1e-10 * (1 + abs(left))).any():
+                    middle = left + (right - left) / 2
+                    rises = g * slope(middle) - h > 0
+                    left, right = np.where(rises, middle, left), np.where(rises, right, middle)
+                z[:, bent] = touch = real(np.clip(left, *ends[:, bent]))
+                s, reach = slope(touch), ends[:, bent] - touch
+                off = abs(g) * (1 + abs(touch)) / 2**48 + error(8, abs(g * s) + abs(h))  # of the tangent's slope
+                more[:, bent] = (g * s - h) * reach + 2 * off * abs(reach)
+            value = f(z)
+            more = more + abs(k) * (1 + abs(value)) * trusted / 2**48 + error(8, abs(k * value) + abs(m * z))
+            found = (k * value - m * z + more).max(axis=0)
+            best[..., rows] = np.maximum(best[..., rows], np.where(inside, found, -INF))
         return best
 
     def values(self, box):
@@ -187,7 +188,7 @@ class Layer:
             a, b = ends = np.array([low, high])[:, rows]
             touches = ((a < stop) & (b > start)) | ((a == b) & (a >= start) & (a <= stop))
             z = real(np.clip(ends, start, stop))
-            s, off = slope(z), slop(z if bend else slope(z), bend)
+            s, off = slope(z), (1 + abs(z if bend else slope(z))) * bool(bend or not EXACT[0]) / 2**48
             found = np.minimum(box[0, rows], (s - off).min(axis=0)), np.maximum(box[1, rows], (s + off).max(axis=0))
             box[:, rows] = np.where(touches, found, box[:, rows])
         return box
@@ -528,8 +529,7 @@ def lower_bound(question, one, other):
     EXACT[0], p, power = True, question.p, int(question.p) if question.p in (1.0, 2.0, 3.0) else 1
     for name, person, domain in zip(("left", "right"), (one, other), question.people):
         require(domain.holds(person), f"the {name} person of the pair is not in the domain")
-    phi = [Layer(*layer.floats, layer.names) for layer in question.phi]
-    d = minus(enclosed(phi, one), enclosed(phi, other))
+    d = minus(*(enclosed([Layer(*a.floats, a.names) for a in question.phi], person) for person in (one, other)))
     some = (d != 0).any(axis=0)
     sizes = abs(times(real(question.matrix[:, some]), d[:, some])).max(axis=0)
     far = sizes.max(initial=0) if p == INF else sum(sizes**power) if p == power else real(norm(sizes, p))[()]
@@ -585,11 +585,10 @@ def check(path, model=None, exact=False, network=None):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description="Check a likewise certificate, without likewise.")
-    parser.add_argument("certificate", metavar="FILE.cert")
+    parser.add_argument("path", metavar="FILE.cert")
     parser.add_argument("model", nargs="?", metavar="MODEL.npz", help="is this the network that it is about?")
     parser.add_argument("--exact", action="store_true", help="rational arithmetic, for small networks")
-    options = parser.parse_args(argv)
-    found = check(options.certificate, options.model, options.exact)
+    found = check(**vars(parser.parse_args(argv)))
     print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
     for name in ("lower", "upper", "claimed", "trusted", "reasons"):
         print(f"  {name:8}  {found[name]}")

@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -271,6 +272,32 @@ def test_it_can_be_read_in_an_hour():
     lines = FILE.read_text().splitlines()
     assert len(lines) <= 600  # in all: code, what explains it, and what is empty
     assert max(map(len, lines)) <= 120
+
+
+def halved(levels):
+    """Return a certificate whose proof halves an interval so many times over, every leaf being left to intervals."""
+    domain = lw.Domain([lw.Continuous("x", -1.0, 1.0)])
+    network = lw.Network([lw.Layer([[1.0]], [0.0], "relu"), lw.Layer([[1.0]], [0.0], "sigmoid")])
+    problem = lw.Problem(network, domain, domain, lw.WeightedLp([1.0]), 2.0)
+    inner, _ = inner_problem(problem)
+    log = Log(inner, reach(inner))
+    for node in range(2**levels - 1):
+        row = 1 << (node + 1).bit_length() - 1
+        log.split(node, ("left", 0, 0, (2 * (node + 1 - row) + 1) / row - 1.0), (2 * node + 1, 2 * node + 2))
+    proof = Proof(problem.eps, (log.finish(),))
+    return lw.Certificate(problem, 0.0, 0.2311, same_person(problem), "halving", "none", 0.0, proof=proof)
+
+
+def test_a_proof_is_walked_in_little_memory(tmp_path):
+    peaks = []
+    for levels in (3, 3, 9):  # the first time, what is kept for good is made
+        path = halved(levels).save(tmp_path / "a.cert")
+        tracemalloc.start()
+        found = checker.check(path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert found["upper"] == pytest.approx(1 / (1 + math.exp(-1.0)) - 0.5, abs=1e-9)
+    assert peaks[2] < peaks[1] + 100_000  # 512 leaves are kept no longer than 8
 
 
 def rezipped(path, target, **changes):
