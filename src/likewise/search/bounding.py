@@ -37,7 +37,7 @@ def bound(relaxed: Relaxed, where: Reach, jobs: Sequence[Job], threads: int = 1)
             return Bounded(-math.inf, -math.inf, part, np.empty(0), None, relaxed, half.node, 0.0), None
         own = [tuple(values[row] for values in part) for part in lines]
         basis = None if parent is None or parent.basis is None else relaxed.adapted(parent.basis, parent.relaxed)
-        session = Session(template.fill(half.problem, bounds, own, relaxed.objective), basis)
+        session = Session(template.fill(half.problem, bounds, own, relaxed.objective), basis, only_bounds=True)
         slack, point = session.maximise(relaxed.objective)
         upper = relaxed.score.upper_from_slack(t, slack)
         settled = slack

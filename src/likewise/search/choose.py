@@ -34,10 +34,24 @@ def influence(network: Network) -> list[Array]:
     return reach
 
 
+@cache
+def is_straight(network: Network) -> bool:
+    """Tell whether a network is made of straight pieces."""
+    return all(by_name(name).is_piecewise_linear() for layer in network.layers for name in set(layer.activations))
+
+
 def candidates(bounded: Bounded, reach: list[Array]) -> list[Split]:
-    """Return splits worth trying, the most promising first; none if the point is a real pair's."""
-    neurons = sorted(_neurons(bounded, reach), key=lambda one: -one[0])[:NEURONS]
-    columns = sorted([*_groups(bounded, reach), *_integers(bounded, reach)], key=lambda one: -one[0])[:COLUMNS]
+    """Return splits worth trying, the most promising first; none if the point is a real pair's.
+
+    The sign of a dz says little once z of both sides is settled, and a split there doubles all that is left to do: it
+    is one only where there is no other, or where curves make every interval count.
+    """
+    weighed, columns = _neurons(bounded, reach), [*_groups(bounded, reach), *_integers(bounded, reach)]
+    first = [one for one in weighed if one[1].kind != "dz"]
+    if is_straight(bounded.part.problem.network) and (first or columns):
+        weighed = first
+    neurons = sorted(weighed, key=lambda one: -one[0])[:NEURONS]
+    columns = sorted(columns, key=lambda one: -one[0])[:COLUMNS]
     return [split for _, split in sorted([*neurons, *columns], key=lambda one: -one[0])]
 
 
