@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import make
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_matrix
 
 from likewise import solvers
 from likewise.errors import InputError, MissingExtra, SolverError
+from likewise.search import search
 from likewise.solvers import Limits, LinearModel, Progress, Session, Status, Watch, dual_bound
 from likewise.solvers._relay import Relay
 
@@ -294,6 +296,12 @@ def test_gurobi_size_limit():
     with pytest.raises(SolverError, match=r"1 rows and 2500 columns.*2000 rows") as caught:
         gurobi.solve(model, Limits(5.0))
     assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_no_pair_is_lost_where_coefficients_span_ten_orders(solver):
+    """Gurobi's presolve lost this pair: upper was .612375."""
+    gap = 0.6124531
+    assert search(make(892).problem, engine="paper", solver=solver.name, seconds=20.0, gap=1e-3).upper > gap
 
 
 def test_nan_is_an_error(solver):

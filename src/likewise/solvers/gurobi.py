@@ -14,6 +14,7 @@ from likewise.errors import SolverError
 from likewise.solvers._model import Answer, Array, Limits, LinearModel, Status, Watch
 from likewise.solvers._relay import TOLERANCE, Relay
 
+WILD = 1e8  # beyond this ratio of coefficients Gurobi's presolve was seen to lose a real pair (random problem 892)
 _STATUS = {
     GRB.OPTIMAL: Status.OPTIMAL,
     GRB.INTERRUPTED: Status.STOPPED,
@@ -43,7 +44,7 @@ class Gurobi:
         try:
             with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as engine:
                 columns = _load(engine, model)
-                _configure(engine, limits)
+                _configure(engine, limits, model)
                 if start is not None:
                     columns.Start = start
                 return _run(engine, columns, relay)
@@ -66,8 +67,11 @@ def _load(engine: Any, model: LinearModel) -> Any:
     return columns
 
 
-def _configure(engine: Any, limits: Limits) -> None:
+def _configure(engine: Any, limits: Limits, model: LinearModel) -> None:
+    sizes = np.abs(model.matrix.data[model.matrix.data != 0.0])
+    is_wild = bool(sizes.size) and float(sizes.max()) > WILD * float(sizes.min())
     for name, option in (
+        ("NumericFocus", 2 if is_wild else 0),
         ("TimeLimit", max(0.0, limits.seconds)),
         ("Threads", max(1, limits.threads)),
         ("MIPGap", 0.0),
