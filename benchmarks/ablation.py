@@ -24,7 +24,7 @@ from table import markdown, where
 
 from likewise.bounds import flips
 from likewise.rounding import Array
-from likewise.search import attack, branch, choose, primal, root, search
+from likewise.search import attack, bounding, branch, choose, primal, root, search
 from likewise.search.attack import WIDTHS
 from likewise.search.score import Score
 from likewise.search.tree import Split
@@ -65,6 +65,8 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "narrowing dz to a fixed point at the root": lambda: mock.patch.object(root, "ROUNDS", 1),
     "narrowing dz again inside the tree": lambda: mock.patch.object(branch, "AGAIN", 0.0),
     "trying splits out": lambda: mock.patch.object(choose.Experience, "shortlist", _first),
+    "splitting dz last": lambda: mock.patch.object(choose, "is_straight", return_value=False),
+    "the dual simplex for the parts of the tree": lambda: mock.patch.object(bounding, "Session", _primal),
     "leaving harmless deviations alone": lambda: mock.patch.object(choose, "harm", _either_way),
     "the sharp bound of a gap by its slack": lambda: mock.patch.object(Score, "upper_from_slack", _coarse),
     "people on the pieces of a point": lambda: mock.patch.object(root.Root, "match", return_value=None),
