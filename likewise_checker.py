@@ -517,7 +517,7 @@ def model_digest(path, manifest):
         arrays = unpacked(file)
     heights = [len(arrays[f"b{i}"]) for i in range(sum(name[0] == "W" for name in arrays))]
     names = [str(n) for n in arrays.get("activations", ["relu"] * (len(heights) - 1) + ["sigmoid"])]
-    *hidden, last = chain([[name] * height for name, height in zip(names, heights)], "", arrays)
+    *hidden, last = chain([[name] * height for name, height in zip(names, heights, strict=True)], "", arrays)
     k = int(manifest.get("output", 0)) if heights[-1] > 1 else 0
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return digest("likewise network 1", *hidden, Layer(last.floats[0][[k]], last.floats[1][[k]], [kind]))

@@ -127,6 +127,19 @@ def test_the_model_must_be_the_same(saved, tmp_path):
     assert checker.check(path, npz)["code"] == 2
 
 
+def test_a_model_with_a_layer_that_has_no_activation_is_unreadable(saved, tmp_path):
+    path, problem = saved
+    npz = tmp_path / "model.npz"
+    lw.write_npz(problem.network, npz)
+    with np.load(npz) as arrays:
+        kept = dict(arrays)
+    depth = len(problem.network.layers)
+    np.savez(npz, **kept, **{f"W{depth}": np.full((1, 1), 1000.0), f"b{depth}": np.zeros(1)})
+    assert checker.check(path, npz)["code"] == 2
+    np.savez(npz, **kept | {"activations": np.append(kept["activations"], kept["activations"][-1])})
+    assert checker.check(path, npz)["code"] == 2
+
+
 def test_without_a_proof_only_what_intervals_show_is_derived(saved, tmp_path):
     bare = replace(lw.read(saved[0]), proof=None, trusted=("dual bounds of highs",))
     found = lw.check(bare.save(tmp_path / "b.cert"))
