@@ -396,7 +396,7 @@ class Part:
         if one.groups:
             (low, high), x, c = x[:, DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
             gain, lose = np.where(high >= 1, c[:, DIFFERENCE], -INF), np.where(low <= -1, -c[:, DIFFERENCE], -INF)
-            stays = np.where(one.largest((low > 0) | (high < 0)) | self.differ, -INF, 0)
+            stays = np.array([0, -INF], c.dtype)[1 * (one.largest((low > 0) | (high < 0)) | self.differ)]  # no float 0
             mine = one.largest(np.where(x[1, :2] > 0.5, c[:, :2], -INF))
             total += [mine.reshape(len(c), -1), np.maximum(one.largest(gain) + one.largest(lose), stays)]
         return np.concatenate(total, axis=1)
