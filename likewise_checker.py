@@ -397,7 +397,7 @@ class Part:
         if one.groups:
             (low, high), x, c = x[:, DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
             gain, lose = np.where(high >= 1, c[:, DIFFERENCE], -INF), np.where(low <= -1, -c[:, DIFFERENCE], -INF)
-            stays = np.where(one.largest((low > 0) | (high < 0)) | self.differ, -INF, 0)
+            stays = np.array([0, -INF], c.dtype)[1 * (one.largest((low > 0) | (high < 0)) | self.differ)]  # no float 0
             mine = one.largest(np.where(x[1, :2] > 0.5, c[:, :2], -INF))
             total += [mine.reshape(len(c), -1), np.maximum(one.largest(gain) + one.largest(lose), stays)]
         return np.concatenate(total, axis=1)
@@ -518,7 +518,7 @@ def model_digest(path, manifest):
         arrays = unpacked(file)
     heights = [len(arrays[f"b{i}"]) for i in range(sum(name[0] == "W" for name in arrays))]
     names = [str(n) for n in arrays.get("activations", ["relu"] * (len(heights) - 1) + ["sigmoid"])]
-    *hidden, last = chain([[name] * height for name, height in zip(names, heights)], "", arrays)
+    *hidden, last = chain([[name] * height for name, height in zip(names, heights, strict=True)], "", arrays)
     k = int(manifest.get("output", 0)) if heights[-1] > 1 else 0
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return digest("likewise network 1", *hidden, Layer(last.floats[0][[k]], last.floats[1][[k]], [kind]))

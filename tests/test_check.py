@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from problems import make
 from small_tree import certified
+from tamper import Opened
 from wide import make_wide
 
 import likewise as lw
@@ -100,6 +101,21 @@ def test_rationals_agree_with_floats(tmp_path):
         assert exact.upper == pytest.approx(floats.upper, abs=1e-9)
 
 
+def test_sums_beside_a_group_are_those_of_rationals(tmp_path):
+    features = [{"kind": "continuous", "low": 1, "high": 1}, {"kind": "continuous", "low": 0, "high": 0.0624}]
+    side = {"features": [*features, {"kind": "one_hot", "values": ["a"]}], "lower": [1, 0, 1], "upper": [1, 0.0624, 1]}
+    arrays = {"W0": np.array([[1e15, 1.0, 0.0]]), "b0": np.array([-1e15]), "metric": np.zeros((1, 3))}
+    arrays |= {"witness_left": np.array([1.0, 0.0624, 1.0]), "witness_right": np.array([1.0, 0.0, 1.0])}
+    manifest = {"format": "likewise certificate", "version": 5, "lower": 0.0, "upper": 0.0, "eps": 0.0, "trusted": []}
+    manifest |= {"activations": [["identity"]], "metric": {"p": 1.0}, "left": side, "right": side}
+    manifest["proof"] = {"kind": "tree", "eps": 0.0, "directions": []}
+    path = Opened(manifest, arrays, {}).save(tmp_path / "a.cert")
+    for exact in (False, True):
+        found = checker.check(path, exact=exact)
+        assert found["upper"] >= 0.0624  # the gap of the pair, in real numbers
+        assert found["code"] == 10
+
+
 @pytest.mark.parametrize("seed", [7, 8, 10, 19])  # softplus, elu, silu, sigmoid
 def test_curved_functions_are_rounded_outward_among_rationals(seed, tmp_path):
     path = certified(make(seed).problem, 2.0, 1e-2).save(tmp_path / "a.cert")
@@ -125,6 +141,19 @@ def test_the_model_must_be_the_same(saved, tmp_path):
     lw.write_npz(other, npz)
     assert checker.check(path, npz)["code"] == 10
     np.savez(npz, W0=np.ones((1, 1), dtype=complex))
+    assert checker.check(path, npz)["code"] == 2
+
+
+def test_a_model_with_a_layer_that_has_no_activation_is_unreadable(saved, tmp_path):
+    path, problem = saved
+    npz = tmp_path / "model.npz"
+    lw.write_npz(problem.network, npz)
+    with np.load(npz) as arrays:
+        kept = dict(arrays)
+    depth = len(problem.network.layers)
+    np.savez(npz, **kept, **{f"W{depth}": np.full((1, 1), 1000.0), f"b{depth}": np.zeros(1)})
+    assert checker.check(path, npz)["code"] == 2
+    np.savez(npz, **kept | {"activations": np.append(kept["activations"], kept["activations"][-1])})
     assert checker.check(path, npz)["code"] == 2
 
 
