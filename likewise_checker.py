@@ -12,7 +12,6 @@ Rounding: a number computed from floats by n additions and products whose absolu
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
 for underflow): `error`. exp, log, tanh, erfc, and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves
 room for a z that was rounded. With --exact, sums and products are those of rationals.
-
 Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
@@ -24,6 +23,7 @@ import json
 import math
 import struct
 import sys
+import threading
 import zipfile
 from fractions import Fraction
 from itertools import pairwise, takewhile
@@ -34,7 +34,7 @@ INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
 LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
 WIDEST, DEEPEST = 1 << 25, 10_000  # numbers in one matrix, and parts on a path of the tree, at most
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
-EXACT = [False]  # whether numbers are rationals just now
+EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
 
 
 class Refused(Exception):
@@ -274,7 +274,7 @@ class Question:
         for i, layer in enumerate(self.layers):
             source = 0 if i == k else 2 * i  # an embedding begins with x again
             require(layer.weight.shape[1] == sizes[source], "layers, or network and domain, do not fit")
-            require(source or 18 * layer.weight.size <= WIDEST, "the network is too wide to be checked")
+            require((2 if source else 18) * layer.weight.size <= WIDEST, "the network is too wide to be checked")
             layer.source, layer.z, layer.v = (self.places[stage] for stage in (source, 2 * i + 1, 2 * i + 2))
             layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
@@ -433,7 +433,8 @@ class Part:
     def use(self, file):
         """Read arguments, and take what each bounds: its target, for pairs with a gap of t or more, or else the gap."""
         question, (t, lines, count) = self.question, take(file, "<dHH")
-        require(8 * count * question.size <= WIDEST and (math.isfinite(t) or not lines), "odd arguments")
+        is_small = count * max(8 * question.size, lines + question.count) <= WIDEST
+        require(is_small and (math.isfinite(t) or not lines), "odd arguments")
         points, targets, t = vector(file, lines), [take(file, "<Ib") for _ in range(count)], t if lines else -INF
         require(all(k < question.size - 1 and sign in (-1, 0, 1) for k, sign in targets), "about no number")
         given = real([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
@@ -572,9 +573,9 @@ def derive(found, archive, model, network, exact):
 def check(path, model=None, exact=False, network=None):
     """Return {ok, lower, upper, trusted, reasons, code, claimed}; `model` (an npz) or `network` (a digest) must fit."""
     found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
-    EXACT[0] = False
     try:
-        with np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
+        with LOCK, np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:
+            EXACT[0] = False
             derive(found, archive, model, network, exact)
     except Refused as reason:
         found["reasons"] = [str(reason)]

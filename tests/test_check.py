@@ -11,8 +11,10 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import tracemalloc
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -334,6 +336,25 @@ def rezipped(path, target, **changes):
         for name in old.namelist():
             new.writestr(name, changes.get(name.replace(".", "_"), old.read(name)))
     return target
+
+
+def test_one_check_at_a_time(saved, monkeypatch):
+    """Whether numbers are rationals is the same for a whole process: checks in threads take turns."""
+    running, most = [], []
+    derive = checker.derive
+
+    def watched(*given):
+        running.append(1)
+        time.sleep(0.02)
+        most.append(len(running))
+        derive(*given)
+        running.pop()
+
+    monkeypatch.setattr(checker, "derive", watched)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(checker.check, [saved[0]] * 4))
+    assert all(one["ok"] for one in found)
+    assert most == [1] * 4
 
 
 def test_hostile_files_are_unreadable_and_nothing_more(saved, tmp_path, monkeypatch):
