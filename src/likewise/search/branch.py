@@ -32,6 +32,7 @@ FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
 AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
+TRIAL, FASTEST = 0.2, 1e-4  # of the time that is left, to try splits out; seconds that a part takes at least
 DIVE_SHARE = 0.2  # of the time, to look for pairs where the widest part has its point
 LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
@@ -107,6 +108,7 @@ class Branch:
         self.problem, self.score, self.run = root.problem, root.score, root.run
         self.experience = Experience()
         self.numbers = 0  # the last node of the proof
+        self.pace = FASTEST  # seconds that a part took to bound, of late
         self.plant()
         self.narrowed = (root.run.lower, 0.0)  # the best pair when the root was narrowed last, and until when not again
         self.at_once = 1 if root.is_straight else AT_ONCE
@@ -275,6 +277,7 @@ class Branch:
     def split(self, widest: Bounded) -> None:
         """Try the most promising splits; narrow the part by halves that are empty, or else split it at the best."""
         splits = self.experience.shortlist(candidates(widest, self.root.influence))
+        splits = splits[: max(1, int(TRIAL * self.run.seconds_left / (2 * self.pace)))]
         if not splits:
             self.stuck(widest)
             return
@@ -315,7 +318,10 @@ class Branch:
     def bound(self, jobs: list[Job]) -> list[Result]:
         """Bound parts."""
         self.run.tick(self.run.nodes + len(jobs))
+        started = time.monotonic()
         found = bound(self.relaxed, self.root.bounds.reach, jobs, self.threads)
+        if jobs:
+            self.pace = max(FASTEST, (time.monotonic() - started) / len(jobs))
         # What the root has shown of the whole holds of every part.
         return [(replace(one, upper=min(one.upper, self.root.proven)), argue) for one, argue in found]
 
