@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from likewise.activations import Activation
-from likewise.bounds.argument import ALWAYS, Argument, Tangents, ball_multipliers, input_rows
+from likewise.bounds.argument import ALWAYS, Argument, InputRows, Tangents, ball_multipliers, input_rows
 from likewise.bounds.difference import difference_lines
 from likewise.bounds.encoding import Detail, Side, compared_rows, encode_inputs, input_box
 from likewise.bounds.interval import Box
@@ -98,6 +98,32 @@ class Template:
         self._lower.append(lower)
         self._upper.append(upper)
         return np.arange(first, self.columns)
+
+    @property
+    def input_rows(self) -> InputRows:
+        """Where the rows of both people are."""
+        return input_rows(self._problem, self._reach.shared)
+
+    def group_rows(self) -> list[tuple[slice, int]]:
+        """Return the groups of columns whose sum is 1, with the row that says so: one, or one for each person."""
+        found, row = [], self.input_rows.differences.stop
+        for group in self._problem.right.groups:
+            for _ in range(1 if self._reach.shared[group].all() else 2):
+                found.append((group, row))
+                row += 1
+        return found
+
+    def affine_rows(self, index: int) -> tuple[Index, Index]:
+        """Return the rows weight v - z = -bias of a layer, left and right."""
+        return self._affine[index]
+
+    def difference_rows(self, index: int) -> Index:
+        """Return the rows of a layer's dz."""
+        return self._dz[index]
+
+    def line_rows(self, index: int) -> Index:
+        """Return the rows of a hidden layer's lines, in the order of `lines`."""
+        return self._slots[index].rows
 
     @property
     def height(self) -> int:

@@ -15,7 +15,7 @@ import struct
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import IO, Any
 
@@ -44,6 +44,7 @@ class Log:
         self._children: tuple[array[int], array[int]] = (array("q"), array("q"))
         self._places, self._lengths = array("q"), array("q")  # per blob
         self._before = array("q")  # per blob: the lemma of the same node before it
+        self.rest: Callable[[Log], None] = _nothing  # writes what its caller has kept back, once a reader wants it
 
     def __repr__(self) -> str:
         return f"Log({len(self._ends)} nodes, {self._size} bytes)"
@@ -99,6 +100,7 @@ class Log:
 
     def finish(self) -> Payload:
         """Write the tree, after the argument for `reach`, and return where it is."""
+        self.rest(self)
         file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - the payload's
         sha, size, nodes, leaves = hashlib.sha256(), 0, 0, 0
         self._grow(0)
@@ -174,6 +176,10 @@ class Log:
     def _end(self, node: int, content: bytes) -> None:
         self._grow(node)
         self._ends[node] = self._write(content)
+
+
+def _nothing(log: Log) -> None:
+    """Write nothing: all is there."""
 
 
 class Later(Sequence[Payload]):

@@ -19,6 +19,8 @@ from likewise.proof import Log, argued_bounds
 from likewise.proof.coding import What
 from likewise.search.bounding import Job, Result, bound
 from likewise.search.choose import Experience, candidates
+from likewise.search.compiled import fits
+from likewise.search.fast import Fast
 from likewise.search.inner import inner_problem
 from likewise.search.root import Root, open_count
 from likewise.search.run import Run
@@ -96,7 +98,11 @@ def grow(root: Root, threads: int) -> None:
 def climb(root: Root, threads: int) -> None:
     """Narrow the root, then split until the gap is closed."""
     root.narrow(1 / 2)
-    if not root.run.done:
+    if root.run.done:
+        return
+    if fits(root.problem):
+        Fast(root, threads).close()
+    else:
         Branch(root, threads).close()
 
 

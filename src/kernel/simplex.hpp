@@ -1,0 +1,427 @@
+// Simplex: the bounded dual simplex method on a dense tableau, for programs of which only bounds change.
+//
+// Variables are x (columns) and r = A x (rows), all within finite bounds. Basic ones are linear in the others:
+// basic = T nonbasic, objective = d nonbasic. Since every bound is finite, any basis is dual feasible: a nonbasic
+// variable is put at the end that its d asks for. So the method starts anywhere, and whenever it stops, the d of rows are
+// multipliers that bound the objective. They are hints: `Program::bound` evaluates them with outward rounding.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace likewise {
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define LIKEWISE_WIDE __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define LIKEWISE_WIDE
+#endif
+
+constexpr double INF = std::numeric_limits<double>::infinity();
+constexpr double UNIT = 1.1102230246251565e-16;
+constexpr double PIVOT = 1e-8;       // the least pivot
+constexpr double FEASIBLE = 1e-9;    // how far a basic variable may be outside
+constexpr double SHORT = 1e-7;       // by how much a row must stay outside before nothing is called within all bounds
+constexpr double NUDGE = 1e-8;        // what nudging may add to an objective, for each column
+constexpr double TIE = 1e-11;        // ratios that count as the same
+
+// y -= f * x, and the sum of squares of what comes out.
+LIKEWISE_WIDE inline double subtract(double *y, const double *x, double f, int n) {
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int k = 0;
+    for (; k + 4 <= n; k += 4) {
+        y[k] -= f * x[k];
+        y[k + 1] -= f * x[k + 1];
+        y[k + 2] -= f * x[k + 2];
+        y[k + 3] -= f * x[k + 3];
+        s0 += y[k] * y[k];
+        s1 += y[k + 1] * y[k + 1];
+        s2 += y[k + 2] * y[k + 2];
+        s3 += y[k + 3] * y[k + 3];
+    }
+    for (; k < n; k++) {
+        y[k] -= f * x[k];
+        s0 += y[k] * y[k];
+    }
+    return (s0 + s1) + (s2 + s3);
+}
+
+// The part of a program that never changes.
+struct Program {
+    int columns = 0, rows = 0;
+    std::vector<int> start, index;  // by rows
+    std::vector<double> value;
+    std::vector<int> column_start, column_row;  // by columns
+    std::vector<double> column_value;
+    std::vector<std::pair<int, int>> solved;  // equations and the column each is solved for, in that order
+    std::vector<uint8_t> kept;                // rows that say something
+    std::vector<uint8_t> zero;                // columns that are always 0
+    std::vector<double> given;                // what the solved equations are equal to
+    std::vector<double> nudge;                // tiny objectives that keep the method from turning in circles
+    int goal = 0;                             // the column to maximise
+
+    // Nudge every column by next to nothing, at random but always the same.
+    void jostle(const std::vector<double> &low, const std::vector<double> &high, double by) {
+        uint64_t state = 88172645463325252ull;
+        nudge.assign(columns, 0.0);
+        for (int j = 0; j < columns; j++) {
+            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            double share = 0.5 + double(state >> 11) / 9007199254740992.0;
+            if (j != goal && high[j] > low[j]) nudge[j] = (state & 1 ? by : -by) * share / std::max(high[j] - low[j], 1e-2);
+        }
+    }
+
+    int variables() const { return columns + rows + 1; }  // columns, rows, and a 1 that stands for all constants
+
+    void transpose() {
+        column_start.assign(columns + 1, 0);
+        for (int j : index) column_start[j + 1]++;
+        for (int j = 0; j < columns; j++) column_start[j + 1] += column_start[j];
+        column_row.resize(index.size());
+        column_value.resize(index.size());
+        std::vector<int> at(column_start.begin(), column_start.end() - 1);
+        for (int i = 0; i < rows; i++)
+            for (int k = start[i]; k < start[i + 1]; k++) {
+                column_row[at[index[k]]] = i;
+                column_value[at[index[k]]++] = value[k];
+            }
+    }
+
+    // An upper bound on the goal over all x within bounds whose rows are within theirs, by any multipliers y:
+    //   x_goal = y.(A x) + r.x <= sum_i max(y_i low_i, y_i high_i) + sum_j max(r_j low_j, r_j high_j), r = e_goal - A'y.
+    // A float r_j is a sum of at most n = rows + 1 products; it is off by less than (n + 8) 2^-52 times the sum of their
+    // absolute values (twice the usual factor, for that sum is a float itself) and 1e-290 for underflow; times the
+    // largest |x_j| this is added, and the same is done for the last sum. NaN, from overflow, comes out as infinity.
+    double bound(const std::vector<double> &y, const double *low, const double *high) const {
+        double total = 0, size = 0;
+        long terms = 1;
+        auto add = [&](double v) {
+            total += v;
+            size += std::fabs(v);
+            terms++;
+        };
+        for (int i = 0; i < rows; i++)
+            if (y[i] != 0.0) add(y[i] > 0 ? y[i] * high[columns + i] : y[i] * low[columns + i]);
+        for (int j = 0; j < columns; j++) {
+            double r = j == goal ? 1.0 : 0.0, s = r;
+            int n = 1;
+            for (int k = column_start[j]; k < column_start[j + 1]; k++) {
+                double p = y[column_row[k]] * column_value[k];
+                r -= p;
+                s += std::fabs(p);
+                n++;
+            }
+            double off = (n + 8) * 2 * UNIT * s + 1e-290;
+            add(std::max(r * low[j], r * high[j]));
+            add(off * std::max(std::fabs(low[j]), std::fabs(high[j])));
+        }
+        double out = std::nextafter(total + ((2 * terms + 8) * 2 * UNIT * size + 1e-290), INF);
+        return std::isnan(out) ? INF : out;
+    }
+
+    // Complete the multipliers of solved equations: the reduced cost of the column solved for is what the tableau says.
+    void complete(std::vector<double> &y, const std::vector<double> &reduced) const {
+        for (auto it = solved.rbegin(); it != solved.rend(); ++it) {
+            auto [row, column] = *it;
+            double rest = (column == goal ? 1.0 : 0.0) - reduced[column], own = 0;
+            for (int k = column_start[column]; k < column_start[column + 1]; k++)
+                if (column_row[k] == row)
+                    own = column_value[k];
+                else
+                    rest -= y[column_row[k]] * column_value[k];
+            y[row] = rest / own;
+        }
+    }
+};
+
+enum class Ended { optimal, below, empty, tired };
+
+class Tableau {
+  public:
+    int height = 0, width = 0;
+    long pivots = 0, since = 0;  // steps in all, and since the tableau was made
+    std::vector<int> basic, nonbasic;
+    std::vector<double> d, beta, at, weight;
+
+    explicit Tableau(const Program &program) : program_(&program) { make(); }
+
+    // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
+    void make() {
+        const Program &p = *program_;
+        basic.clear();
+        nonbasic.clear();
+        for (int i = 0; i < p.rows; i++)
+            if (p.kept[i]) basic.push_back(p.columns + i);
+        for (int j = 0; j < p.columns; j++) nonbasic.push_back(j);
+        height = int(basic.size());
+        width = int(nonbasic.size());
+        table_.assign(size_t(height) * width, 0.0);
+        for (int k = 0; k < height; k++) {
+            int i = basic[k] - p.columns;
+            for (int e = p.start[i]; e < p.start[i + 1]; e++) row(k)[p.index[e]] = p.value[e];
+        }
+        d.assign(width, 0.0);
+        d[p.goal] = 1.0;
+        for (int j = 0; j < width; j++) d[j] += p.nudge[j];
+        weight.assign(height, 1.0);
+        std::vector<int> place(p.columns + p.rows, -1);
+        for (int k = 0; k < height; k++) place[basic[k]] = k;
+        std::vector<uint8_t> gone(p.columns + p.rows, 0);
+        std::vector<double> given(p.columns + p.rows, 0.0);
+        for (size_t k = 0; k < p.solved.size(); k++) {
+            auto [i, j] = p.solved[k];
+            pivot(place[p.columns + i], j);
+            gone[p.columns + i] = 1;
+            given[p.columns + i] = p.given[k];
+        }
+        for (int j = 0; j < p.columns; j++) gone[j] = p.zero[j];
+        drop(gone, given);
+        at.assign(width, 0.0);
+        beta.assign(height, 0.0);
+        since = 0;
+        for (int k = 0; k < height; k++) {
+            double s = 1.0;
+            for (int c = 0; c < width; c++) s += row(k)[c] * row(k)[c];
+            weight[k] = s;
+        }
+    }
+
+    // Make the tableau of the present basis anew from the program, to get rid of rounding.
+    bool refresh() {
+        std::vector<int> wanted = basic;
+        long before = pivots;
+        make();
+        pivots = before;
+        std::vector<uint8_t> in(program_->variables(), 0);
+        for (int v : wanted) in[v] = 1;
+        for (int c = 0; c < width; c++) {
+            if (!in[nonbasic[c]]) continue;
+            int best = -1;
+            for (int k = 0; k < height; k++)
+                if (!in[basic[k]] && std::fabs(row(k)[c]) > (best < 0 ? 1e-7 : std::fabs(row(best)[c]))) best = k;
+            if (best >= 0) pivot(best, c);
+        }
+        since = 0;
+        return true;
+    }
+
+    // Maximise within bounds of all variables; stop once the objective is below `enough`, or after `most` steps.
+    Ended solve(const double *low, const double *high, double enough, long most) {
+        low_ = low;
+        high_ = high;
+        if (since > 3000) refresh();
+        place();
+        ray_ = -1;
+        passed_.assign(height, 0);
+        for (long step = 0; step < most; step++) {
+            if (step % 64 == 63) place();
+            if (objective() < enough) return Ended::below;
+            int out = leaving();
+            if (out < 0) return Ended::optimal;
+            if (!advance(out)) return Ended::empty;
+        }
+        return Ended::tired;
+    }
+
+    double objective() const {
+        double s = 0;
+        for (int c = 0; c < width; c++) s += d[c] * at[c];
+        return s;
+    }
+
+    // Write the value of every variable of the program to x.
+    void point(std::vector<double> &x) const {
+        for (int k = 0; k < height; k++) x[basic[k]] = beta[k];
+        for (int c = 0; c < width; c++) x[nonbasic[c]] = at[c];
+    }
+
+    // Return the multipliers of rows; along the ray of an empty program they are pushed until the bound is below -1.
+    std::vector<double> multipliers() const {
+        const Program &p = *program_;
+        std::vector<double> all(p.variables(), 0.0);
+        for (int c = 0; c < width; c++) all[nonbasic[c]] = d[c];
+        if (ray_ >= 0) {
+            double far = std::max(farthest_, (std::max(objective(), 0.0) + 1.0) / missing_) * (above_ ? 1.0 : -1.0);
+            for (int c = 0; c < width; c++) all[nonbasic[c]] -= far * row(ray_)[c];
+            all[basic[ray_]] += far;
+        }
+        std::vector<double> y(all.begin() + p.columns, all.end() - 1);
+        all.resize(p.columns);
+        p.complete(y, all);
+        return y;
+    }
+
+  private:
+    const Program *program_;
+    std::vector<double> table_;
+    const double *low_ = nullptr, *high_ = nullptr;
+    int ray_ = -1;
+    bool above_ = false;
+    double missing_ = 0, farthest_ = 0;  // how far outside an empty program's row stays, and the last ratio passed
+    struct Candidate {
+        double ratio, size;
+        int column;
+    };
+    std::vector<Candidate> candidates_;
+    std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
+
+    double *row(int k) { return table_.data() + size_t(k) * width; }
+    const double *row(int k) const { return table_.data() + size_t(k) * width; }
+
+    // Replace columns whose value is given once and for all by one column of constants, the last.
+    void drop(const std::vector<uint8_t> &gone, const std::vector<double> &given) {
+        std::vector<int> stay, names;
+        std::vector<double> costs;
+        double cost = 0;
+        for (int c = 0; c < width; c++)
+            if (gone[nonbasic[c]]) {
+                cost += d[c] * given[nonbasic[c]];
+            } else {
+                stay.push_back(c);
+                names.push_back(nonbasic[c]);
+                costs.push_back(d[c]);
+            }
+        names.push_back(program_->columns + program_->rows);
+        costs.push_back(cost);
+        std::vector<double> smaller(size_t(height) * names.size());
+        for (int k = 0; k < height; k++) {
+            double *to = smaller.data() + k * names.size();
+            for (size_t c = 0; c < stay.size(); c++) to[c] = row(k)[stay[c]];
+            for (int c = 0; c < width; c++)
+                if (gone[nonbasic[c]]) to[stay.size()] += row(k)[c] * given[nonbasic[c]];
+        }
+        table_.swap(smaller);
+        nonbasic.swap(names);
+        d.swap(costs);
+        width = int(nonbasic.size());
+    }
+
+    // Put nonbasic variables at the ends their d ask for, and compute the basic ones.
+    void place() {
+        for (int c = 0; c < width; c++) {
+            int v = nonbasic[c];
+            if (d[c] > 1e-12)
+                at[c] = high_[v];
+            else if (d[c] < -1e-12)
+                at[c] = low_[v];
+            else
+                at[c] = std::fabs(at[c] - low_[v]) <= std::fabs(at[c] - high_[v]) ? low_[v] : high_[v];
+        }
+        for (int k = 0; k < height; k++) {
+            const double *t = row(k);
+            double s0 = 0, s1 = 0;
+            int c = 0;
+            for (; c + 2 <= width; c += 2) {
+                s0 += t[c] * at[c];
+                s1 += t[c + 1] * at[c + 1];
+            }
+            if (c < width) s0 += t[c] * at[c];
+            beta[k] = s0 + s1;
+        }
+    }
+
+    int leaving() const {
+        int best = -1;
+        double most = 0;
+        for (int k = 0; k < height; k++) {
+            if (passed_[k]) continue;
+            int v = basic[k];
+            double off = std::max(beta[k] - high_[v], low_[v] - beta[k]);
+            if (off <= FEASIBLE * (1.0 + std::fabs(beta[k]))) continue;
+            double worth = off * off / weight[k];
+            if (worth > most) {
+                most = worth;
+                best = k;
+            }
+        }
+        return best;
+    }
+
+    // One step of the dual simplex method, with as many variables moved to their other ends as pays.
+    bool advance(int out) {
+        const double *t = row(out);
+        int v = basic[out];
+        above_ = beta[out] > high_[v];
+        double remaining = above_ ? beta[out] - high_[v] : low_[v] - beta[out];
+        candidates_.clear();
+        for (int c = 0; c < width; c++) {
+            int j = nonbasic[c];
+            if (high_[j] <= low_[j]) continue;
+            double a = above_ ? t[c] : -t[c];
+            if (std::fabs(a) < PIVOT) continue;
+            bool at_high = at[c] == high_[j];
+            if (at_high ? a > 0 : a < 0) candidates_.push_back({std::max(0.0, d[c] / a), std::fabs(a), c});
+        }
+        std::sort(candidates_.begin(), candidates_.end(),
+                  [](const Candidate &x, const Candidate &y) { return x.ratio < y.ratio; });
+        size_t k = 0;
+        for (; k < candidates_.size(); k++) {
+            int j = nonbasic[candidates_[k].column];
+            double less = remaining - candidates_[k].size * (high_[j] - low_[j]);
+            if (less <= 0) break;
+            remaining = less;
+        }
+        if (k == candidates_.size()) {  // all moved, and still outside: nothing is within all bounds
+            if (remaining <= SHORT * (1.0 + std::fabs(beta[out]))) {  // by so little that rounding may be all there is to it
+                passed_[out] = 1;
+                return true;
+            }
+            missing_ = remaining;
+            farthest_ = candidates_.empty() ? 0.0 : candidates_.back().ratio;
+            ray_ = out;
+            for (const Candidate &one : candidates_) flip(one.column);
+            return false;
+        }
+        size_t chosen = k;
+        for (size_t e = k + 1; e < candidates_.size() && candidates_[e].ratio <= candidates_[k].ratio + TIE; e++)
+            if (candidates_[e].size > candidates_[chosen].size) chosen = e;
+        for (size_t e = 0; e < k; e++) flip(candidates_[e].column);
+        int in = candidates_[chosen].column;
+        double goal = above_ ? high_[v] : low_[v];
+        double step = (goal - beta[out]) / t[in], entered = at[in] + step;
+        for (int i = 0; i < height; i++) beta[i] += row(i)[in] * step;
+        at[in] = goal;
+        pivot(out, in);
+        beta[out] = entered;
+        return true;
+    }
+
+    void flip(int c) {
+        int j = nonbasic[c];
+        double other = at[c] == high_[j] ? low_[j] : high_[j], step = other - at[c];
+        if (step == 0) return;
+        at[c] = other;
+        for (int i = 0; i < height; i++) beta[i] += row(i)[c] * step;
+    }
+
+    // Exchange the basic variable of row `out` with the nonbasic one of column `in`.
+    void pivot(int out, int in) {
+        double *t = row(out), by = t[in];
+        for (int c = 0; c < width; c++) t[c] /= -by;
+        t[in] = 1.0 / by;
+        double s = 1.0;
+        for (int c = 0; c < width; c++) s += t[c] * t[c];
+        weight[out] = s;
+        for (int k = 0; k < height; k++) {
+            if (k == out) continue;
+            double *r = row(k), f = r[in];
+            if (f == 0.0) continue;
+            r[in] = 0.0;
+            weight[k] = 1.0 + subtract(r, t, -f, width);
+        }
+        double f = d[in];
+        if (f != 0.0) {
+            d[in] = 0.0;
+            subtract(d.data(), t, -f, width);
+        }
+        std::swap(basic[out], nonbasic[in]);
+        if (!passed_.empty()) passed_[out] = 0;
+        pivots++;
+        since++;
+    }
+};
+
+}  // namespace likewise

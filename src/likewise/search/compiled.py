@@ -1,0 +1,187 @@
+"""Compiled: what the kernel is told of a question, and how its tree is written to the proof.
+
+The kernel (`src/kernel/`, C++) grows the tree of relu networks a hundred times faster than Python does. It keeps one linear
+program, of which only bounds change from part to part: slopes of lines are those of the root, their offsets follow the
+part's intervals. Every bound is rebuilt from multipliers with outward rounding there, and can be derived again here: the
+multipliers of a part are those of `Relaxed`'s rows, so `Template.argument` makes an argument of them for the proof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from likewise.bounds import TwinBounds
+from likewise.problem import Problem
+from likewise.rounding import Array, dot_error
+from likewise.search.relaxed import Relaxed
+
+try:
+    from likewise.search import _kernel
+except ImportError:  # not built: `missing` says so wherever it would have been used
+    _kernel = None
+
+KINDS = ("left", "right", "dz", "category")
+SIDES = ("left", "right", "both")
+OPEN, SPLIT, CLOSED, EMPTY, STUCK = range(5)
+missing = _kernel is None
+
+
+def fits(problem: Problem) -> bool:
+    """Tell whether the kernel can grow the tree of a problem: relu layers, a logit, columns and categories."""
+    hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
+    return (
+        not missing
+        and bool(hidden)
+        and all(names == {"relu"} for names in hidden)
+        and not problem.aside
+        and not len(problem.right.integers)
+    )
+
+
+def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:
+    """Return the arrays that the kernel's `Tree` is made of; `bounds` are the root's, which `relaxed` is filled with."""
+    template = relaxed.template
+    lines = template.lines(bounds.layers)
+    model = template.fill(problem, bounds, lines, relaxed.objective)
+    layers = [
+        _layer(relaxed, lines, index, layer, influence[index] if index < len(influence) else np.ones(1))
+        for index, layer in enumerate(problem.network.layers)
+    ]
+    low, high = _finite(model.matrix, model.lower, model.upper, model.row_lower, model.row_upper)
+    groups = problem.right.groups
+    shared = bounds.reach.shared
+    solved = _solved(problem, bounds, relaxed, layers)
+    zero = (model.lower == 0.0) & (model.upper == 0.0)
+    return {
+        "columns": template.columns,
+        "start": model.matrix.indptr,
+        "index": model.matrix.indices,
+        "value": model.matrix.data,
+        "goal": relaxed.slack,
+        "kept": _kept(model, bounds, layers),
+        "zero": zero,
+        "solved_rows": [row for row, _ in solved],
+        "solved_columns": [column for _, column in solved],
+        "given": [model.row_lower[row] for row, _ in solved],
+        "low": low,
+        "high": high,
+        "layers": layers,
+        "x_left": template.left.x,
+        "x_right": template.right.x,
+        "low_left": problem.left.lower,
+        "high_left": problem.left.upper,
+        "low_right": problem.right.lower,
+        "high_right": problem.right.upper,
+        "group_starts": [group.start for group in groups],
+        "group_stops": [group.stop for group in groups],
+        "group_shared": [bool(shared[group].all()) for group in groups],
+        "curved": relaxed.score.curved,
+        "t": relaxed.question.t,
+    }
+
+
+def root(bounds: TwinBounds) -> dict[str, Array]:
+    """Return the intervals of the whole."""
+    found = {}
+    for name in ("left", "right", "dz"):
+        boxes = [getattr(b, name) for b in bounds.layers]
+        found[f"low_{name}"] = np.concatenate([box.lower for box in boxes])
+        found[f"high_{name}"] = np.concatenate([box.upper for box in boxes])
+    return found
+
+
+def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Array) -> dict[str, Any]:
+    template, n = relaxed.template, len(layer.bias)
+    found = {
+        "weight": layer.weight,
+        "bias": layer.bias,
+        "influence": influence,
+        "z_left": template.left.z[index],
+        "z_right": template.right.z[index],
+        "dz": template.difference_rows(index),
+    }
+    if index < len(lines):
+        rows, slopes = template.line_rows(index), lines[index][0]
+        _, steep_left, chord_left, _, steep_right, chord_right, below, above, value = np.split(rows, 9)
+        found |= {
+            "v_left": template.left.v[index],
+            "v_right": template.right.v[index],
+            "steep_left": steep_left,
+            "steep_right": steep_right,
+            "chord_left": chord_left,
+            "chord_right": chord_right,
+            "chord_slope_left": slopes[2 * n : 3 * n],
+            "chord_slope_right": slopes[5 * n : 6 * n],
+            "below": below,
+            "above": above,
+            "value": value,
+            "below_slope": slopes[6 * n : 7 * n],
+            "above_slope": slopes[8 * n : 9 * n],
+            "flat": np.concatenate([rows[:n], rows[3 * n : 4 * n]]),
+        }
+    return found
+
+
+def _kept(model: Any, bounds: TwinBounds, layers: list[dict[str, Any]]) -> Array:
+    """Mark the rows that say something: not those without sides, nor those of neurons on one straight piece."""
+    kept = np.isfinite(model.row_lower) | np.isfinite(model.row_upper)
+    for b, rows in zip(bounds.layers, layers, strict=True):
+        if "flat" not in rows:
+            continue
+        kept[rows["flat"]] = False
+        for side, box in (("left", b.left), ("right", b.right)):
+            is_off, is_on = box.upper <= 0.0, box.lower >= 0.0
+            kept[rows[f"steep_{side}"][is_off]] = False
+            kept[rows[f"chord_{side}"][is_off | is_on]] = False
+        straight = b.slope.lower == b.slope.upper
+        for name in ("below", "above", "value"):
+            kept[rows[name][straight]] = False
+    return kept
+
+
+def _solved(
+    problem: Problem, bounds: TwinBounds, relaxed: Relaxed, layers: list[dict[str, Any]]
+) -> list[tuple[int, int]]:
+    """Return equations and the column each is solved for; no column stands in an equation that comes before its own."""
+    template, shared = relaxed.template, bounds.reach.shared
+    found: list[tuple[int, int]] = []
+    place = template.input_rows
+    for group, row in template.group_rows():
+        if shared[group].all():
+            found.append((row, int(template.right.x[group][-1])))
+    grouped = np.zeros(problem.right.width, dtype=bool)
+    for group in problem.right.groups:
+        grouped[group] = True
+    for k, column in enumerate(bounds.reach.differences.free):
+        if not grouped[column]:
+            found.append((place.differences.start + k, int(template.left.x[column])))
+    for index, (b, rows) in enumerate(zip(bounds.layers, layers, strict=True)):
+        for side, affine in zip(("left", "right"), template.affine_rows(index), strict=True):
+            found += zip(affine.tolist(), rows[f"z_{side}"].tolist(), strict=True)
+        if "flat" in rows:
+            for side, box in (("left", b.left), ("right", b.right)):
+                for j in np.flatnonzero(box.lower >= 0.0):
+                    if box.upper[j] > 0.0:
+                        found.append((int(rows[f"steep_{side}"][j]), int(rows[f"v_{side}"][j])))
+    return found
+
+
+def _finite(matrix: csr_matrix, lower: Array, upper: Array, row_lower: Array, row_upper: Array) -> tuple[Array, Array]:
+    """Bound every variable and row; a row without a side is bounded by what its variables allow, rounded outward."""
+    positive, negative = matrix.maximum(0.0), matrix.minimum(0.0)
+    size = abs(matrix) @ np.maximum(np.abs(lower), np.abs(upper))
+    error = dot_error(2 * int(np.diff(matrix.indptr).max(initial=0)) + 2, size) + 1e-9 * (1.0 + size)
+    least = positive @ lower + negative @ upper - error
+    most = positive @ upper + negative @ lower + error
+    low = np.where(np.isfinite(row_lower), row_lower, least)
+    high = np.where(np.isfinite(row_upper), row_upper, most)
+    return np.concatenate([lower, low]), np.concatenate([upper, high])
+
+
+def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> Any:
+    """Return the kernel's tree with nothing but its root."""
+    assert _kernel is not None
+    return _kernel.Tree(question(problem, bounds, relaxed, influence), root(bounds))

@@ -1,0 +1,119 @@
+"""Fast: the branch engine's tree on relu networks, grown by the kernel; here pairs are made real and claims are made.
+
+The kernel works for a slice of time; then its pairs are polished, its bound is claimed, and where a better pair or a
+point that asks for a tangent has come up it goes on with a sharper model.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from likewise.bounds import TwinBounds
+from likewise.proof import Log
+from likewise.search import compiled
+from likewise.search.compiled import CLOSED, EMPTY, KINDS, OPEN, SIDES, SPLIT
+from likewise.search.polish import polish
+from likewise.search.relaxed import Relaxed
+from likewise.search.root import Root
+from likewise.search.run import repaired
+
+SLICE = 0.25  # seconds that the kernel works between looks at what it has found
+BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked at before a slice is over
+POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
+LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
+
+
+class Fast:
+    """The tree of one direction of a problem, from what its root knows."""
+
+    def __init__(self, root: Root, threads: int) -> None:
+        self.root, self.run, self.threads = root, root.run, threads
+        self.looked = time.monotonic()
+        self.models: list[tuple[Relaxed, TwinBounds]] = []
+        self.plant()
+
+    def plant(self) -> None:
+        """Begin with an empty tree."""
+        self.tree = compiled.tree(self.root.problem, self.root.bounds, self._model(), self.root.influence)
+        self.root.log.rest = self.write
+
+    def _model(self) -> Relaxed:
+        relaxed = self.root.relaxed()
+        self.drawn = self._asked()
+        self.models.append((relaxed, self.root.bounds))
+        return relaxed
+
+    def _asked(self) -> int:
+        return len(self.root.near) + len(self.root.touches)
+
+    def close(self) -> None:
+        """Grow until the gap is closed, nothing is left to split, or time is up."""
+        factor = self.root.score.factor
+        while not self.run.done:
+            relaxed = self.models[-1][0]
+            seconds = min(SLICE, self.run.seconds_left)
+            wanted = max((self.run.lower + self.run.gap) / factor, relaxed.question.t)
+            self.tree.run(seconds, self.run.lower / factor, BETTER * self.run.gap / factor, wanted, self.threads)
+            self.run.tick(self.tree.bounded)
+            self.run.prove(max(factor * max(self.tree.upper, relaxed.question.t), 0.0))
+            if self.run.done:
+                return
+            self.climb()
+            self.root.hear()
+            for point in self.tree.points()[:8]:
+                self.root.draw(relaxed, point[: relaxed.template.columns], 0.0)
+            is_better = self.run.lower > factor * relaxed.question.t
+            if is_better or self._asked() > self.drawn:
+                self.tree.renew(compiled.question(self.root.problem, self.root.bounds, self._model(), self.root.influence))
+            elif self.tree.open == self.tree.stuck:
+                self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
+                return
+            self.look()
+
+    def climb(self) -> None:
+        """Make the kernel's pairs real, and climb from the best."""
+        root = self.root
+        for _, left, right in sorted(self.tree.pairs(), key=lambda pair: -pair[0])[:POLISHED]:
+            exact = repaired(root.outer, root.bounds.reach, left, right)
+            if exact is not None and not self.run.done:
+                self.run.offer(*exact)
+                seconds = min(POLISH, 0.05 * self.run.seconds_left)
+                polish(root.outer, root.problem, root.score, root.bounds.reach, self.run, exact, seconds)
+
+    def look(self) -> None:
+        """Look for pairs elsewhere now and then."""
+        now = time.monotonic()
+        if now - self.looked > LOOK_EVERY and self.root.scout is None:
+            self.root.look(min(LOOK_SHARE * (now - self.looked), 0.2 * self.run.seconds_left))
+            self.looked = time.monotonic()
+
+    def write(self, log: Log) -> None:
+        """Write the tree to the proof."""
+        log.fell()
+        lines = [relaxed.template.lines(bounds.layers) for relaxed, bounds in self.models]
+        groups = self.root.problem.right.groups
+        todo = [0]
+        while todo:
+            node = todo.pop()
+            state, one, other, (kind, side, layer, place, chosen), model, index, value = self.tree.node(node)
+            if state == SPLIT:
+                what: tuple[object, ...] = (KINDS[kind], layer, place, 0.0)
+                if KINDS[kind] == "category":
+                    group = groups[place]
+                    mask = np.arange(group.start, group.stop) == chosen
+                    what = (KINDS[kind], SIDES[side], group, mask)
+                log.split(node, what, (one, other))
+                todo += [other, one]
+            elif state == EMPTY:
+                log.empty(node)
+            elif model >= 0:
+                relaxed = self.models[model][0]
+                y = np.zeros(relaxed.template.height)
+                y[index] = value
+                argument = relaxed.template.argument(y, lines[model], relaxed.tangents, relaxed.cuts)
+                log.leaf(node, argument, -1.0 if state == CLOSED else 0.0)
+
+
+__all__ = ["OPEN", "Fast"]
