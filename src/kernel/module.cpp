@@ -60,6 +60,16 @@ static Question question_of(const py::dict &d) {
     p.transpose();
     q.low = list<double>(d["low"]);
     q.high = list<double>(d["high"]);
+    if (d.contains("ball_columns")) {
+        Ball &ball = p.ball;
+        ball.columns = list<int>(d["ball_columns"]);
+        ball.full = list<double>(d["ball_full"]);
+        ball.turn = list<double>(d["ball_turn"]);
+        ball.turned = list<double>(d["ball_turned"]);
+        ball.eps = d["ball_eps"].cast<double>();
+        ball.height = int(ball.full.size() / ball.columns.size());
+        ball.directions = int(ball.turned.size() / ball.columns.size());
+    }
     p.jostle(q.low, q.high, NUDGE);
     q.low.push_back(1.0);
     q.high.push_back(1.0);
@@ -108,10 +118,11 @@ PYBIND11_MODULE(_kernel, m) {
             Question q = question_of(question);
             Tableau tableau(q.program);
             Ended ended = tableau.solve(q.low.data(), q.high.data(), -INF, most);
-            std::vector<double> y = tableau.multipliers(), x(q.low.size());
+            Multipliers y = tableau.multipliers();
+            std::vector<double> x(q.low.size());
             tableau.point(x);
             return py::make_tuple(int(ended), tableau.objective(), q.program.bound(y, q.low.data(), q.high.data()),
-                                  tableau.pivots, array(x), array(y));
+                                  tableau.pivots, array(x), array(y.rows));
         },
         "Maximise the goal over the whole: how it ended (0: at the optimum), objective, proven bound, steps, x, y.");
     py::class_<Tree>(m, "Tree")
@@ -146,6 +157,6 @@ PYBIND11_MODULE(_kernel, m) {
             const Split &s = n.split;
             return py::make_tuple(int(n.state), n.child[0], n.child[1],
                                   py::make_tuple(int(s.kind), int(s.side), s.layer, s.place, s.chosen), n.model,
-                                  array(n.index), array(n.value));
+                                  array(n.index), array(n.value), array(n.mu));
         });
 }

@@ -11,14 +11,11 @@
 #include <limits>
 #include <utility>
 #include <vector>
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace likewise {
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
-#define LIKEWISE_WIDE __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define LIKEWISE_WIDE
-#endif
 
 constexpr double INF = std::numeric_limits<double>::infinity();
 constexpr double UNIT = 1.1102230246251565e-16;
@@ -26,31 +23,84 @@ constexpr double PIVOT = 1e-8;       // the least pivot
 constexpr double FEASIBLE = 1e-9;    // how far a basic variable may be outside
 constexpr double SHORT = 1e-7;       // by how much a row must stay outside before nothing is called within all bounds
 constexpr double NUDGE = 1e-8;        // what nudging may add to an objective, for each column
+constexpr double ROUND = 1e-7;        // how far a point may be outside the ball, relative, before a tangent is drawn
 constexpr double TIE = 1e-11;        // ratios that count as the same
 
-// y -= f * x, and the sum of squares of what comes out.
-LIKEWISE_WIDE inline double subtract(double *y, const double *x, double f, int n) {
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    int k = 0;
-    for (; k + 4 <= n; k += 4) {
-        y[k] -= f * x[k];
-        y[k + 1] -= f * x[k + 1];
-        y[k + 2] -= f * x[k + 2];
-        y[k + 3] -= f * x[k + 3];
-        s0 += y[k] * y[k];
-        s1 += y[k + 1] * y[k + 1];
-        s2 += y[k + 2] * y[k + 2];
-        s3 += y[k + 3] * y[k + 3];
+// y += f * x, and the sum of squares of what comes out; and x.y. With four numbers at a time where the processor can.
+inline double add_times_plain(double *y, const double *x, double f, int n) {
+    double squares = 0;
+    for (int k = 0; k < n; k++) {
+        y[k] += f * x[k];
+        squares += y[k] * y[k];
     }
-    for (; k < n; k++) {
-        y[k] -= f * x[k];
-        s0 += y[k] * y[k];
-    }
-    return (s0 + s1) + (s2 + s3);
+    return squares;
 }
+
+inline double dot_plain(const double *x, const double *y, int n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += x[k] * y[k];
+    return sum;
+}
+
+#if defined(__GNUC__) && defined(__x86_64__)
+__attribute__((target("avx2,fma"))) inline double total(__m256d v) {
+    double each[4];
+    _mm256_storeu_pd(each, v);
+    return (each[0] + each[1]) + (each[2] + each[3]);
+}
+
+__attribute__((target("avx2,fma"))) inline double add_times_wide(double *y, const double *x, double f, int n) {
+    __m256d factor = _mm256_set1_pd(f), one = _mm256_setzero_pd(), other = one;
+    int k = 0;
+    for (; k + 8 <= n; k += 8) {
+        __m256d a = _mm256_fmadd_pd(factor, _mm256_loadu_pd(x + k), _mm256_loadu_pd(y + k));
+        __m256d b = _mm256_fmadd_pd(factor, _mm256_loadu_pd(x + k + 4), _mm256_loadu_pd(y + k + 4));
+        _mm256_storeu_pd(y + k, a);
+        _mm256_storeu_pd(y + k + 4, b);
+        one = _mm256_fmadd_pd(a, a, one);
+        other = _mm256_fmadd_pd(b, b, other);
+    }
+    return total(_mm256_add_pd(one, other)) + add_times_plain(y + k, x + k, f, n - k);
+}
+
+__attribute__((target("avx2,fma"))) inline double dot_wide(const double *x, const double *y, int n) {
+    __m256d one = _mm256_setzero_pd(), other = one;
+    int k = 0;
+    for (; k + 8 <= n; k += 8) {
+        one = _mm256_fmadd_pd(_mm256_loadu_pd(x + k), _mm256_loadu_pd(y + k), one);
+        other = _mm256_fmadd_pd(_mm256_loadu_pd(x + k + 4), _mm256_loadu_pd(y + k + 4), other);
+    }
+    return total(_mm256_add_pd(one, other)) + dot_plain(x + k, y + k, n - k);
+}
+
+inline const bool WIDE = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+inline double add_times(double *y, const double *x, double f, int n) {
+    return WIDE ? add_times_wide(y, x, f, n) : add_times_plain(y, x, f, n);
+}
+inline double dot(const double *x, const double *y, int n) { return WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n); }
+#else
+inline double add_times(double *y, const double *x, double f, int n) { return add_times_plain(y, x, f, n); }
+inline double dot(const double *x, const double *y, int n) { return dot_plain(x, y, n); }
+#endif
+
+// Multipliers of rows, and of the ball.
+struct Multipliers {
+    std::vector<double> rows, mu;
+};
+
+// A round ball: ||A d|| <= eps of some columns d. `turned` = Q A holds the directions in which to draw tangents.
+struct Ball {
+    std::vector<int> columns;
+    std::vector<double> full, turn, turned;  // A, Q and Q A, by rows
+    int height = 0, directions = 0;          // rows of A, and of Q
+    double eps = 0;
+
+    bool empty() const { return columns.empty(); }
+};
 
 // The part of a program that never changes.
 struct Program {
+    Ball ball;
     int columns = 0, rows = 0;
     std::vector<int> start, index;  // by rows
     std::vector<double> value;
@@ -92,11 +142,29 @@ struct Program {
 
     // An upper bound on the goal over all x within bounds whose rows are within theirs, by any multipliers y:
     //   x_goal = y.(A x) + r.x <= sum_i max(y_i low_i, y_i high_i) + sum_j max(r_j low_j, r_j high_j), r = e_goal - A'y.
+    // A ball adds mu.(B d) <= eps ||mu|| for any mu (Cauchy and Schwarz), and takes B' mu off the r of its columns.
     // A float r_j is a sum of at most n = rows + 1 products; it is off by less than (n + 8) 2^-52 times the sum of their
     // absolute values (twice the usual factor, for that sum is a float itself) and 1e-290 for underflow; times the
     // largest |x_j| this is added, and the same is done for the last sum. NaN, from overflow, comes out as infinity.
-    double bound(const std::vector<double> &y, const double *low, const double *high) const {
+    double bound(const Multipliers &by, const double *low, const double *high) const {
+        const std::vector<double> &y = by.rows;
         double total = 0, size = 0;
+        std::vector<double> round, rounder;  // B' mu, and the absolute values that it is the sum of
+        if (!by.mu.empty()) {
+            round.assign(columns, 0.0);
+            rounder.assign(columns, 0.0);
+            double squares = 0;
+            for (int k = 0; k < ball.height; k++) {
+                squares += by.mu[k] * by.mu[k];
+                for (size_t c = 0; c < ball.columns.size(); c++) {
+                    double p = by.mu[k] * ball.full[k * ball.columns.size() + c];
+                    round[ball.columns[c]] += p;
+                    rounder[ball.columns[c]] += std::fabs(p);
+                }
+            }
+            total = ball.eps * std::sqrt(squares) * (1 + 1e-14 * (ball.height + 8)) + 1e-290;
+            size = total;
+        }
         long terms = 1;
         auto add = [&](double v) {
             total += v;
@@ -114,6 +182,11 @@ struct Program {
                 s += std::fabs(p);
                 n++;
             }
+            if (!round.empty()) {
+                r -= round[j];
+                s += rounder[j];
+                n += ball.height;
+            }
             double off = (n + 8) * 2 * UNIT * s + 1e-290;
             add(std::max(r * low[j], r * high[j]));
             add(off * std::max(std::fabs(low[j]), std::fabs(high[j])));
@@ -126,7 +199,7 @@ struct Program {
     void complete(std::vector<double> &y, const std::vector<double> &reduced) const {
         for (auto it = solved.rbegin(); it != solved.rend(); ++it) {
             auto [row, column] = *it;
-            double rest = (column == goal ? 1.0 : 0.0) - reduced[column], own = 0;
+            double rest = (column == goal ? 1.0 : 0.0) - reduced[column], own = 0;  // no such column is in the ball
             for (int k = column_start[column]; k < column_start[column + 1]; k++)
                 if (column_row[k] == row)
                     own = column_value[k];
@@ -153,6 +226,8 @@ class Tableau {
         const Program &p = *program_;
         basic.clear();
         nonbasic.clear();
+        moved_.clear();
+        passed_.clear();
         for (int i = 0; i < p.rows; i++)
             if (p.kept[i]) basic.push_back(p.columns + i);
         for (int j = 0; j < p.columns; j++) nonbasic.push_back(j);
@@ -163,14 +238,20 @@ class Tableau {
             int i = basic[k] - p.columns;
             for (int e = p.start[i]; e < p.start[i + 1]; e++) row(k)[p.index[e]] = p.value[e];
         }
+        for (size_t k = 0; k < cuts_.size(); k++) {
+            basic.push_back(p.variables() + int(k));
+            table_.resize(table_.size() + width, 0.0);
+            for (size_t c = 0; c < p.ball.columns.size(); c++) row(height)[p.ball.columns[c]] = cuts_[k].on[c];
+            height++;
+        }
         d.assign(width, 0.0);
         d[p.goal] = 1.0;
         for (int j = 0; j < width; j++) d[j] += p.nudge[j];
         weight.assign(height, 1.0);
-        std::vector<int> place(p.columns + p.rows, -1);
+        std::vector<int> place(p.variables() + cuts_.size(), -1);
         for (int k = 0; k < height; k++) place[basic[k]] = k;
-        std::vector<uint8_t> gone(p.columns + p.rows, 0);
-        std::vector<double> given(p.columns + p.rows, 0.0);
+        std::vector<uint8_t> gone(p.variables() + cuts_.size(), 0);
+        std::vector<double> given(p.variables() + cuts_.size(), 0.0);
         for (size_t k = 0; k < p.solved.size(); k++) {
             auto [i, j] = p.solved[k];
             pivot(place[p.columns + i], j);
@@ -195,7 +276,8 @@ class Tableau {
         long before = pivots;
         make();
         pivots = before;
-        std::vector<uint8_t> in(program_->variables(), 0);
+        moved_.clear();
+        std::vector<uint8_t> in(program_->variables() + cuts_.size(), 0);
         for (int v : wanted) in[v] = 1;
         for (int c = 0; c < width; c++) {
             if (!in[nonbasic[c]]) continue;
@@ -205,13 +287,19 @@ class Tableau {
             if (best >= 0) pivot(best, c);
         }
         since = 0;
+        passed_.assign(height, 0);
         return true;
     }
 
     // Maximise within bounds of all variables; stop once the objective is below `enough`, or after `most` steps.
     Ended solve(const double *low, const double *high, double enough, long most) {
-        low_ = low;
-        high_ = high;
+        low_.assign(low, low + program_->variables());
+        high_.assign(high, high + program_->variables());
+        if (cuts_.size() > spacious()) purge();
+        for (const Cut &cut : cuts_) {
+            low_.push_back(cut.low);
+            high_.push_back(cut.high);
+        }
         if (since > 3000) refresh();
         place();
         ray_ = -1;
@@ -220,44 +308,60 @@ class Tableau {
             if (step % 64 == 63) place();
             if (objective() < enough) return Ended::below;
             int out = leaving();
-            if (out < 0) return Ended::optimal;
+            if (out < 0) {
+                if (!touch()) return Ended::optimal;
+                continue;
+            }
             if (!advance(out)) return Ended::empty;
         }
         return Ended::tired;
     }
 
-    double objective() const {
-        double s = 0;
-        for (int c = 0; c < width; c++) s += d[c] * at[c];
-        return s;
-    }
+    double objective() const { return dot(d.data(), at.data(), width); }
 
     // Write the value of every variable of the program to x.
     void point(std::vector<double> &x) const {
-        for (int k = 0; k < height; k++) x[basic[k]] = beta[k];
-        for (int c = 0; c < width; c++) x[nonbasic[c]] = at[c];
+        for (int k = 0; k < height; k++)
+            if (basic[k] < int(x.size())) x[basic[k]] = beta[k];
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] < int(x.size())) x[nonbasic[c]] = at[c];
     }
 
     // Return the multipliers of rows; along the ray of an empty program they are pushed until the bound is below -1.
-    std::vector<double> multipliers() const {
+    Multipliers multipliers() const {
         const Program &p = *program_;
-        std::vector<double> all(p.variables(), 0.0);
+        const int known = p.variables();
+        std::vector<double> all(known + cuts_.size(), 0.0);
         for (int c = 0; c < width; c++) all[nonbasic[c]] = d[c];
         if (ray_ >= 0) {
             double far = std::max(farthest_, (std::max(objective(), 0.0) + 1.0) / missing_) * (above_ ? 1.0 : -1.0);
             for (int c = 0; c < width; c++) all[nonbasic[c]] -= far * row(ray_)[c];
             all[basic[ray_]] += far;
         }
-        std::vector<double> y(all.begin() + p.columns, all.end() - 1);
+        Multipliers found;
+        found.rows.assign(all.begin() + p.columns, all.begin() + p.columns + p.rows);
+        if (!p.ball.empty()) {
+            found.mu.assign(p.ball.height, 0.0);
+            for (size_t k = 0; k < cuts_.size(); k++)
+                if (all[known + k] != 0.0)
+                    for (int i = 0; i < p.ball.directions; i++)
+                        for (int e = 0; e < p.ball.height; e++)
+                            found.mu[e] += all[known + k] * cuts_[k].u[i] * p.ball.turn[size_t(i) * p.ball.height + e];
+        }
         all.resize(p.columns);
-        p.complete(y, all);
-        return y;
+        p.complete(found.rows, all);
+        return found;
     }
 
   private:
     const Program *program_;
     std::vector<double> table_;
-    const double *low_ = nullptr, *high_ = nullptr;
+    struct Cut {  // u.(A d) <= eps: u is a unit vector, of which Q is applied to what it multiplies
+        std::vector<double> u, on;
+        double low, high;
+    };
+    std::vector<Cut> cuts_;
+    std::vector<double> low_, high_;
     int ray_ = -1;
     bool above_ = false;
     double missing_ = 0, farthest_ = 0;  // how far outside an empty program's row stays, and the last ratio passed
@@ -266,10 +370,98 @@ class Tableau {
         int column;
     };
     std::vector<Candidate> candidates_;
+    std::vector<double> where_;
+    std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
 
     double *row(int k) { return table_.data() + size_t(k) * width; }
     const double *row(int k) const { return table_.data() + size_t(k) * width; }
+
+    size_t spacious() const { return 30 + 6 * size_t(program_->ball.directions); }
+
+    // Draw a tangent of the ball where the point is outside; false if it is not.
+    bool touch() {
+        const Program &p = *program_;
+        const Ball &ball = p.ball;
+        if (ball.empty()) return false;
+        const size_t n = ball.columns.size();
+        where_.assign(p.columns, 0.0);
+        point(where_);
+        Cut cut;
+        cut.u.assign(ball.directions, 0.0);
+        double norm = 0;
+        for (int i = 0; i < ball.directions; i++) {
+            for (size_t c = 0; c < n; c++) cut.u[i] += ball.turned[i * n + c] * where_[ball.columns[c]];
+            norm += cut.u[i] * cut.u[i];
+        }
+        norm = std::sqrt(norm);
+        if (norm <= ball.eps * (1 + ROUND)) return false;
+        for (double &one : cut.u) one /= norm;
+        cut.on.assign(n, 0.0);
+        cut.high = ball.eps;
+        cut.low = -ball.eps;
+        for (size_t c = 0; c < n; c++)
+            for (int i = 0; i < ball.directions; i++) cut.on[c] += cut.u[i] * ball.turned[i * n + c];
+        const int name = p.variables() + int(cuts_.size());
+        table_.resize(table_.size() + width, 0.0);
+        double *t = row(height);
+        std::vector<int> place(p.columns, -1);
+        for (int k = 0; k < height; k++)
+            if (basic[k] < p.columns) place[basic[k]] = k;
+        std::vector<int> column(p.columns, -1);
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] < p.columns) column[nonbasic[c]] = c;
+        for (size_t c = 0; c < n; c++) {
+            int j = ball.columns[c];
+            if (column[j] >= 0) t[column[j]] += cut.on[c];
+            if (place[j] >= 0) add_times(t, row(place[j]), cut.on[c], width);
+        }
+        double value = 0, s = 1;
+        for (int c = 0; c < width; c++) {
+            value += t[c] * at[c];
+            s += t[c] * t[c];
+        }
+        basic.push_back(name);
+        beta.push_back(value);
+        weight.push_back(s);
+        passed_.push_back(0);
+        low_.push_back(cut.low);
+        high_.push_back(cut.high);
+        cuts_.push_back(std::move(cut));
+        height++;
+        return true;
+    }
+
+    // Forget tangents that do not touch.
+    void purge() {
+        const int known = program_->variables();
+        std::vector<int> renamed(cuts_.size(), -1);
+        std::vector<Cut> kept;
+        for (int v : nonbasic)
+            if (v >= known) {
+                renamed[v - known] = int(kept.size());
+                kept.push_back(cuts_[v - known]);
+            }
+        int to = 0;
+        for (int k = 0; k < height; k++) {
+            if (basic[k] >= known) continue;
+            if (to != k) {
+                std::copy(row(k), row(k) + width, row(to));
+                basic[to] = basic[k];
+                weight[to] = weight[k];
+                beta[to] = beta[k];
+            }
+            to++;
+        }
+        height = to;
+        table_.resize(size_t(height) * width);
+        basic.resize(height);
+        weight.resize(height);
+        beta.resize(height);
+        for (int &v : nonbasic)
+            if (v >= known) v = known + renamed[v - known];
+        cuts_.swap(kept);
+    }
 
     // Replace columns whose value is given once and for all by one column of constants, the last.
     void drop(const std::vector<uint8_t> &gone, const std::vector<double> &given) {
@@ -310,17 +502,7 @@ class Tableau {
             else
                 at[c] = std::fabs(at[c] - low_[v]) <= std::fabs(at[c] - high_[v]) ? low_[v] : high_[v];
         }
-        for (int k = 0; k < height; k++) {
-            const double *t = row(k);
-            double s0 = 0, s1 = 0;
-            int c = 0;
-            for (; c + 2 <= width; c += 2) {
-                s0 += t[c] * at[c];
-                s1 += t[c + 1] * at[c + 1];
-            }
-            if (c < width) s0 += t[c] * at[c];
-            beta[k] = s0 + s1;
-        }
+        for (int k = 0; k < height; k++) beta[k] = dot(row(k), at.data(), width);
     }
 
     int leaving() const {
@@ -378,11 +560,18 @@ class Tableau {
         size_t chosen = k;
         for (size_t e = k + 1; e < candidates_.size() && candidates_[e].ratio <= candidates_[k].ratio + TIE; e++)
             if (candidates_[e].size > candidates_[chosen].size) chosen = e;
-        for (size_t e = 0; e < k; e++) flip(candidates_[e].column);
+        moved_.clear();
+        for (size_t e = 0; e < k; e++) {
+            int c = candidates_[e].column, j = nonbasic[c];
+            double other = at[c] == high_[j] ? low_[j] : high_[j];
+            moved_.push_back({c, other - at[c]});
+            at[c] = other;
+        }
         int in = candidates_[chosen].column;
-        double goal = above_ ? high_[v] : low_[v];
-        double step = (goal - beta[out]) / t[in], entered = at[in] + step;
-        for (int i = 0; i < height; i++) beta[i] += row(i)[in] * step;
+        double goal = above_ ? high_[v] : low_[v], here = beta[out];
+        for (auto [c, by] : moved_) here += t[c] * by;
+        double step = (goal - here) / t[in], entered = at[in] + step;
+        moved_.push_back({in, step});
         at[in] = goal;
         pivot(out, in);
         beta[out] = entered;
@@ -397,25 +586,24 @@ class Tableau {
         for (int i = 0; i < height; i++) beta[i] += row(i)[c] * step;
     }
 
-    // Exchange the basic variable of row `out` with the nonbasic one of column `in`.
+    // Exchange the basic variable of row `out` with the nonbasic one of column `in`; carry on what has `moved_`.
     void pivot(int out, int in) {
         double *t = row(out), by = t[in];
         for (int c = 0; c < width; c++) t[c] /= -by;
         t[in] = 1.0 / by;
-        double s = 1.0;
-        for (int c = 0; c < width; c++) s += t[c] * t[c];
-        weight[out] = s;
+        weight[out] = 1.0 + dot(t, t, width);
         for (int k = 0; k < height; k++) {
             if (k == out) continue;
             double *r = row(k), f = r[in];
+            for (auto [c, step] : moved_) beta[k] += r[c] * step;
             if (f == 0.0) continue;
             r[in] = 0.0;
-            weight[k] = 1.0 + subtract(r, t, -f, width);
+            weight[k] = 1.0 + add_times(r, t, f, width);
         }
         double f = d[in];
         if (f != 0.0) {
             d[in] = 0.0;
-            subtract(d.data(), t, -f, width);
+            add_times(d.data(), t, f, width);
         }
         std::swap(basic[out], nonbasic[in]);
         if (!passed_.empty()) passed_[out] = 0;

@@ -43,8 +43,8 @@ struct Node {
     Split split;
     double upper = INF;
     int depth = 0;
-    std::vector<int> index;  // multipliers that are not 0
-    std::vector<double> value;
+    std::vector<int> index;  // multipliers of rows that are not 0
+    std::vector<double> value, mu;
     std::unique_ptr<Part> part;
 };
 
@@ -76,7 +76,8 @@ struct Bound {
     Part part;
     bool alive = false, is_open = false, finished = false;
     double slack = -INF, upper = -INF, own = -INF;  // `own`: what its program alone shows of the gap
-    std::vector<double> y, x;
+    Multipliers y;
+    std::vector<double> x;
 };
 
 // Note how a part was bounded.
@@ -84,10 +85,11 @@ inline void keep(Node &node, const Bound &bound, int model) {
     node.model = bound.alive ? model : -1;
     node.index.clear();
     node.value.clear();
-    for (size_t i = 0; bound.alive && i < bound.y.size(); i++)
-        if (bound.y[i] != 0.0) {
+    node.mu = bound.y.mu;
+    for (size_t i = 0; bound.alive && i < bound.y.rows.size(); i++)
+        if (bound.y.rows[i] != 0.0) {
             node.index.push_back(int(i));
-            node.value.push_back(bound.y[i]);
+            node.value.push_back(bound.y.rows[i]);
         }
 }
 
@@ -100,7 +102,7 @@ class Worker {
 
   private:
     Tree &tree_;
-    std::unique_ptr<Tableau> here_, one_, other_, spare_;
+    std::unique_ptr<Tableau> here_, spare_, tried_[2], best_[2];  // of this part, of a dive, of halves
     std::vector<double> low_, high_;
     std::vector<Interval> values_[3];
     long bounded_ = 0;
@@ -490,11 +492,8 @@ inline bool Worker::branch(int &id, Bound &now) {
         }
         if (best) wanted.push_back(*best);
     }
-    if (!one_) {
-        one_ = std::make_unique<Tableau>(*here_);
-        other_ = std::make_unique<Tableau>(*here_);
-        spare_ = std::make_unique<Tableau>(*here_);
-    }
+    for (auto *place : {&tried_[0], &tried_[1], &best_[0], &best_[1]})
+        if (!*place) *place = std::make_unique<Tableau>(*here_);
     Bound halves[2], tried[2];
     int chosen = -1;
     double most = -1;
@@ -507,9 +506,8 @@ inline bool Worker::branch(int &id, Bound &now) {
                 closes = true;
                 continue;
             }
-            Tableau &tableau = half == 0 ? *one_ : *other_;
-            tableau = *here_;
-            bound(std::move(part), tableau, upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
+            *tried_[half] = *here_;
+            bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
             closes |= !tried[half].is_open;
         }
         double gain = 1;
@@ -531,8 +529,10 @@ inline bool Worker::branch(int &id, Bound &now) {
         if (gain > most) {
             most = gain;
             chosen = int(k);
-            std::swap(halves[0], tried[0]);
-            std::swap(halves[1], tried[1]);
+            for (int half = 0; half < 2; half++) {
+                std::swap(halves[half], tried[half]);
+                std::swap(best_[half], tried_[half]);
+            }
         }
         if (closes) break;
     }
@@ -551,6 +551,7 @@ inline bool Worker::branch(int &id, Bound &now) {
             node.model = tree_.nodes[id].model;
             node.index = tree_.nodes[id].index;
             node.value = tree_.nodes[id].value;
+            node.mu = tree_.nodes[id].mu;
         }
         node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
         if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;
@@ -563,6 +564,7 @@ inline bool Worker::branch(int &id, Bound &now) {
     parent.part.reset();
     std::vector<int>().swap(parent.index);
     std::vector<double>().swap(parent.value);
+    std::vector<double>().swap(parent.mu);
     if (next < 0) return false;
     const int half = next - first;
     if (halves[1 - half].is_open) {
@@ -572,8 +574,11 @@ inline bool Worker::branch(int &id, Bound &now) {
     tree_.nodes[next].part = std::make_unique<Part>(halves[half].part);
     const double known = tree_.nodes[next].upper;
     lock.unlock();
-    Part part = halves[half].part;
-    bound(std::move(part), *here_, known, STEPS, now);  // from here, in full: the trial's tableau is gone
+    std::swap(here_, best_[half]);
+    if (halves[half].finished)
+        now = std::move(halves[half]);
+    else
+        bound(Part(halves[half].part), *here_, known, STEPS, now);
     lock.lock();
     Node &node = tree_.nodes[next];
     if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);

@@ -113,6 +113,11 @@ class Template:
                 row += 1
         return found
 
+    @property
+    def ball_rows(self) -> slice:
+        """The rows of the metric's ball."""
+        return slice(*self._ball)
+
     def affine_rows(self, index: int) -> tuple[Index, Index]:
         """Return the rows weight v - z = -bias of a layer, left and right."""
         return self._affine[index]

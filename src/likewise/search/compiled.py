@@ -14,6 +14,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from likewise.bounds import TwinBounds
+from likewise.bounds.ball import rotation
+from likewise.bounds.template import Template
 from likewise.problem import Problem
 from likewise.rounding import Array, dot_error
 from likewise.search.relaxed import Relaxed
@@ -54,14 +56,21 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     groups = problem.right.groups
     shared = bounds.reach.shared
     solved = _solved(problem, bounds, relaxed, layers)
-    zero = (model.lower == 0.0) & (model.upper == 0.0)
-    return {
+    kept, zero = _kept(model, bounds, layers), (model.lower == 0.0) & (model.upper == 0.0)
+    ball = _ball(problem, bounds, template)
+    if ball:  # it is drawn by tangents: no folds
+        kept[template.ball_rows] = False
+        entries = kept[np.repeat(np.arange(len(kept)), np.diff(model.matrix.indptr))]
+        used = np.bincount(model.matrix.indices[entries], minlength=template.columns) > 0
+        used[ball["ball_columns"]] = True
+        zero |= ~used
+    return ball | {
         "columns": template.columns,
         "start": model.matrix.indptr,
         "index": model.matrix.indices,
         "value": model.matrix.data,
         "goal": relaxed.slack,
-        "kept": _kept(model, bounds, layers),
+        "kept": kept,
         "zero": zero,
         "solved_rows": [row for row, _ in solved],
         "solved_columns": [column for _, column in solved],
@@ -91,6 +100,26 @@ def root(bounds: TwinBounds) -> dict[str, Array]:
         found[f"low_{name}"] = np.concatenate([box.lower for box in boxes])
         found[f"high_{name}"] = np.concatenate([box.upper for box in boxes])
     return found
+
+
+def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str, Any]:
+    """Return a round ball, and the directions in which the network sees it; nothing for any other metric."""
+    box, columns = template.compared
+    if problem.metric.p != 2.0 or not len(columns):
+        return {}
+    matrix = problem.metric.matrix[:, box.free]
+    matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
+    if not len(matrix):
+        return {}
+    turn = rotation(matrix, problem.network.layers[0].weight[:, box.free])
+    turn = np.eye(len(matrix)) if turn is None else turn
+    return {
+        "ball_columns": columns,
+        "ball_full": matrix,
+        "ball_turn": turn,
+        "ball_turned": turn @ matrix,
+        "ball_eps": problem.eps,
+    }
 
 
 def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Array) -> dict[str, Any]:

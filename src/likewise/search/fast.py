@@ -7,13 +7,15 @@ point that asks for a tangent has come up it goes on with a sharper model.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from likewise.bounds import TwinBounds
 from likewise.proof import Log
+from likewise.rounding import Array
 from likewise.search import compiled
-from likewise.search.compiled import CLOSED, EMPTY, KINDS, OPEN, SIDES, SPLIT
+from likewise.search.compiled import CLOSED, EMPTY, KINDS, SIDES, SPLIT
 from likewise.search.polish import polish
 from likewise.search.relaxed import Relaxed
 from likewise.search.root import Root
@@ -97,7 +99,7 @@ class Fast:
         todo = [0]
         while todo:
             node = todo.pop()
-            state, one, other, (kind, side, layer, place, chosen), model, index, value = self.tree.node(node)
+            state, one, other, (kind, side, layer, place, chosen), model, index, value, mu = self.tree.node(node)
             if state == SPLIT:
                 what: tuple[object, ...] = (KINDS[kind], layer, place, 0.0)
                 if KINDS[kind] == "category":
@@ -113,7 +115,12 @@ class Fast:
                 y = np.zeros(relaxed.template.height)
                 y[index] = value
                 argument = relaxed.template.argument(y, lines[model], relaxed.tangents, relaxed.cuts)
+                if len(mu):
+                    argument = replace(argument, mu=self._unfolded(argument.mu, mu))
                 log.leaf(node, argument, -1.0 if state == CLOSED else 0.0)
 
-
-__all__ = ["OPEN", "Fast"]
+    def _unfolded(self, known: Array, mu: Array) -> Array:
+        """Return the multipliers of the metric's rows, those of the kernel's tangents added to those of folds."""
+        matrix = self.root.problem.metric.matrix[:, self.root.bounds.reach.differences.free]
+        known[np.abs(matrix).sum(axis=1) > 0] += mu
+        return known
