@@ -51,7 +51,9 @@ static Question question_of(const py::dict &d) {
     p.index = list<int>(d["index"]);
     p.value = list<double>(d["value"]);
     p.rows = int(p.start.size()) - 1;
-    p.goal = d["goal"].cast<int>();
+    q.goal = d["goal"].cast<int>();
+    p.cost.assign(p.columns, 0.0);
+    p.cost[q.goal] = 1.0;
     p.kept = list<uint8_t>(d["kept"]);
     p.zero = list<uint8_t>(d["zero"]);
     std::vector<int> rows = list<int>(d["solved_rows"]), columns = list<int>(d["solved_columns"]);
@@ -110,28 +112,54 @@ static Part part_of(const py::dict &d, const Question &q) {
     return part;
 }
 
+// The program of a whole question, for one objective after the other.
+struct Linear {
+    Question question;
+    Tableau tableau;
+
+    explicit Linear(Question q) : question(std::move(q)), tableau(question.program) {}
+    Linear(const Linear &) = delete;
+
+    void limit(int column, double low, double high) {
+        question.low[column] = low;
+        question.high[column] = high;
+    }
+
+    // Return how it ended (0: at the optimum), a proven bound, the point, and the multipliers of rows and of the ball.
+    py::tuple maximise(const std::vector<int> &columns, const std::vector<double> &values, double accuracy, long most) {
+        tableau.accuracy = accuracy;
+        const Program &p = question.program;
+        std::vector<double> cost(p.columns, 0.0);
+        for (size_t k = 0; k < columns.size(); k++) cost.at(columns[k]) += values.at(k);
+        tableau.aim(std::move(cost));
+        Ended ended = tableau.solve(question.low.data(), question.high.data(), -INF, most);
+        Multipliers y = tableau.multipliers();
+        std::vector<double> x(p.variables());
+        tableau.point(x);
+        return py::make_tuple(int(ended), p.bound(y, tableau.cost(), question.low.data(), question.high.data()), array(x), array(y.rows),
+                              array(y.mu));
+    }
+};
+
 PYBIND11_MODULE(_kernel, m) {
     m.doc() = "The branch and bound over relu networks, compiled. Its arrays are described in likewise.search.compiled.";
-    m.def(
-        "solve",
-        [](const py::dict &question, long most) {
-            Question q = question_of(question);
-            Tableau tableau(q.program);
-            Ended ended = tableau.solve(q.low.data(), q.high.data(), -INF, most);
-            Multipliers y = tableau.multipliers();
-            std::vector<double> x(q.low.size());
-            tableau.point(x);
-            return py::make_tuple(int(ended), tableau.objective(), q.program.bound(y, q.low.data(), q.high.data()),
-                                  tableau.pivots, array(x), array(y.rows));
-        },
-        "Maximise the goal over the whole: how it ended (0: at the optimum), objective, proven bound, steps, x, y.");
+    py::class_<Linear>(m, "Linear")
+        .def(py::init([](const py::dict &question) { return std::make_unique<Linear>(question_of(question)); }))
+        .def("limit", &Linear::limit)
+        .def("maximise", &Linear::maximise, py::arg("columns"), py::arg("values"), py::arg("accuracy"), py::arg("most") = 5000)
+        .def_property_readonly("steps", [](const Linear &linear) { return linear.tableau.pivots; });
     py::class_<Tree>(m, "Tree")
         .def(py::init([](const py::dict &question, const py::dict &root) {
             Question q = question_of(question);
             Part part = part_of(root, q);
             return std::make_unique<Tree>(std::move(q), std::move(part));
         }))
-        .def("renew", [](Tree &tree, const py::dict &question) { tree.renew(question_of(question)); })
+        .def("renew",
+             [](Tree &tree, const py::dict &question, const py::dict &root) {
+                 Question q = question_of(question);
+                 Part part = part_of(root, q);
+                 tree.renew(std::move(q), part);
+             })
         .def("run", &Tree::run, py::call_guard<py::gil_scoped_release>(), py::arg("seconds"), py::arg("known"),
              py::arg("better"), py::arg("wanted"), py::arg("threads"))
         .def_property_readonly("upper", &Tree::upper)
@@ -152,11 +180,19 @@ PYBIND11_MODULE(_kernel, m) {
                  for (const auto &p : tree.points) out.append(array(p));
                  return out;
              })
+        .def("lemmas",
+             [](const Tree &tree, int id) {
+                 py::list out;
+                 for (const Lemma &l : tree.nodes.at(id).lemmas)
+                     out.append(py::make_tuple(l.layer, l.neuron, l.sign, l.shown.model, array(l.shown.index),
+                                               array(l.shown.value), array(l.shown.mu)));
+                 return out;
+             })
         .def("node", [](const Tree &tree, int id) {
             const Node &n = tree.nodes.at(id);
             const Split &s = n.split;
             return py::make_tuple(int(n.state), n.child[0], n.child[1],
-                                  py::make_tuple(int(s.kind), int(s.side), s.layer, s.place, s.chosen), n.model,
-                                  array(n.index), array(n.value), array(n.mu));
+                                  py::make_tuple(int(s.kind), int(s.side), s.layer, s.place, s.chosen), n.shown.model,
+                                  array(n.shown.index), array(n.shown.value), array(n.shown.mu));
         });
 }

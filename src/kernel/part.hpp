@@ -42,7 +42,7 @@ struct Question {
     std::vector<int> group_of;
     bool curved = true;
     double t = 0;
-    int neurons = 0;
+    int neurons = 0, goal = 0;  // `goal`: the column of the slack
 };
 
 // [left z, right z, dz] of every neuron of every layer, and which columns may be other than 0 on either side.

@@ -111,7 +111,7 @@ struct Program {
     std::vector<uint8_t> zero;                // columns that are always 0
     std::vector<double> given;                // what the solved equations are equal to
     std::vector<double> nudge;                // tiny objectives that keep the method from turning in circles
-    int goal = 0;                             // the column to maximise
+    std::vector<double> cost;                 // what to maximise
 
     // Nudge every column by next to nothing, at random but always the same.
     void jostle(const std::vector<double> &low, const std::vector<double> &high, double by) {
@@ -120,7 +120,7 @@ struct Program {
         for (int j = 0; j < columns; j++) {
             state ^= state << 13, state ^= state >> 7, state ^= state << 17;
             double share = 0.5 + double(state >> 11) / 9007199254740992.0;
-            if (j != goal && high[j] > low[j]) nudge[j] = (state & 1 ? by : -by) * share / std::max(high[j] - low[j], 1e-2);
+            if (cost[j] == 0.0 && high[j] > low[j]) nudge[j] = (state & 1 ? by : -by) * share / std::max(high[j] - low[j], 1e-2);
         }
     }
 
@@ -140,13 +140,13 @@ struct Program {
             }
     }
 
-    // An upper bound on the goal over all x within bounds whose rows are within theirs, by any multipliers y:
-    //   x_goal = y.(A x) + r.x <= sum_i max(y_i low_i, y_i high_i) + sum_j max(r_j low_j, r_j high_j), r = e_goal - A'y.
+    // An upper bound on c.x over all x within bounds whose rows are within theirs, by any multipliers y:
+    //   c.x = y.(A x) + r.x <= sum_i max(y_i low_i, y_i high_i) + sum_j max(r_j low_j, r_j high_j), r = c - A'y.
     // A ball adds mu.(B d) <= eps ||mu|| for any mu (Cauchy and Schwarz), and takes B' mu off the r of its columns.
     // A float r_j is a sum of at most n = rows + 1 products; it is off by less than (n + 8) 2^-52 times the sum of their
     // absolute values (twice the usual factor, for that sum is a float itself) and 1e-290 for underflow; times the
     // largest |x_j| this is added, and the same is done for the last sum. NaN, from overflow, comes out as infinity.
-    double bound(const Multipliers &by, const double *low, const double *high) const {
+    double bound(const Multipliers &by, const std::vector<double> &cost, const double *low, const double *high) const {
         const std::vector<double> &y = by.rows;
         double total = 0, size = 0;
         std::vector<double> round, rounder;  // B' mu, and the absolute values that it is the sum of
@@ -174,7 +174,7 @@ struct Program {
         for (int i = 0; i < rows; i++)
             if (y[i] != 0.0) add(y[i] > 0 ? y[i] * high[columns + i] : y[i] * low[columns + i]);
         for (int j = 0; j < columns; j++) {
-            double r = j == goal ? 1.0 : 0.0, s = r;
+            double r = cost[j], s = std::fabs(r);
             int n = 1;
             for (int k = column_start[j]; k < column_start[j + 1]; k++) {
                 double p = y[column_row[k]] * column_value[k];
@@ -196,10 +196,10 @@ struct Program {
     }
 
     // Complete the multipliers of solved equations: the reduced cost of the column solved for is what the tableau says.
-    void complete(std::vector<double> &y, const std::vector<double> &reduced) const {
+    void complete(std::vector<double> &y, const std::vector<double> &reduced, const std::vector<double> &cost) const {
         for (auto it = solved.rbegin(); it != solved.rend(); ++it) {
             auto [row, column] = *it;
-            double rest = (column == goal ? 1.0 : 0.0) - reduced[column], own = 0;  // no such column is in the ball
+            double rest = cost[column] - reduced[column], own = 0;  // no such column is in the ball
             for (int k = column_start[column]; k < column_start[column + 1]; k++)
                 if (column_row[k] == row)
                     own = column_value[k];
@@ -218,8 +218,9 @@ class Tableau {
     long pivots = 0, since = 0;  // steps in all, and since the tableau was made
     std::vector<int> basic, nonbasic;
     std::vector<double> d, beta, at, weight;
+    double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : program_(&program) { make(); }
+    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost) { make(); }
 
     // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
     void make() {
@@ -245,8 +246,7 @@ class Tableau {
             height++;
         }
         d.assign(width, 0.0);
-        d[p.goal] = 1.0;
-        for (int j = 0; j < width; j++) d[j] += p.nudge[j];
+        for (int j = 0; j < width; j++) d[j] = cost_[j] + p.nudge[j];
         weight.assign(height, 1.0);
         std::vector<int> place(p.variables() + cuts_.size(), -1);
         for (int k = 0; k < height; k++) place[basic[k]] = k;
@@ -309,12 +309,25 @@ class Tableau {
             if (objective() < enough) return Ended::below;
             int out = leaving();
             if (out < 0) {
-                if (!touch()) return Ended::optimal;
+                bool drawn = touch();
+                if (objective() - over_ < enough) return Ended::below;
+                if (!drawn) return Ended::optimal;
                 continue;
             }
             if (!advance(out)) return Ended::empty;
         }
         return Ended::tired;
+    }
+
+    // Turn to something else to maximise: any basis will do to go on from.
+    void aim(std::vector<double> cost) {
+        const Program &p = *program_;
+        cost_ = std::move(cost);
+        for (int c = 0; c < width; c++) d[c] = nonbasic[c] < p.columns ? cost_[nonbasic[c]] + p.nudge[nonbasic[c]] : 0.0;
+        for (int k = 0; k < height; k++) {
+            double f = basic[k] < p.columns ? cost_[basic[k]] + p.nudge[basic[k]] : 0.0;
+            if (f != 0.0) add_times(d.data(), row(k), f, width);
+        }
     }
 
     double objective() const { return dot(d.data(), at.data(), width); }
@@ -349,12 +362,15 @@ class Tableau {
                             found.mu[e] += all[known + k] * cuts_[k].u[i] * p.ball.turn[size_t(i) * p.ball.height + e];
         }
         all.resize(p.columns);
-        p.complete(found.rows, all);
+        p.complete(found.rows, all, cost_);
         return found;
     }
 
+    const std::vector<double> &cost() const { return cost_; }
+
   private:
     const Program *program_;
+    std::vector<double> cost_;
     std::vector<double> table_;
     struct Cut {  // u.(A d) <= eps: u is a unit vector, of which Q is applied to what it multiplies
         std::vector<double> u, on;
@@ -371,6 +387,7 @@ class Tableau {
     };
     std::vector<Candidate> candidates_;
     std::vector<double> where_;
+    double over_ = 0;  // by how much the objective exceeds what its multipliers prove
     std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
 
@@ -379,57 +396,63 @@ class Tableau {
 
     size_t spacious() const { return 30 + 6 * size_t(program_->ball.directions); }
 
-    // Draw a tangent of the ball where the point is outside; false if it is not.
+    // Draw a tangent of the ball where the point is, if that is outside by more than matters beside the objective.
+    // Together, multipliers y of tangents u prove eps |sum y u|, while the program counts eps sum y.
     bool touch() {
         const Program &p = *program_;
         const Ball &ball = p.ball;
+        over_ = 0;
         if (ball.empty()) return false;
         const size_t n = ball.columns.size();
         where_.assign(p.columns, 0.0);
         point(where_);
-        Cut cut;
-        cut.u.assign(ball.directions, 0.0);
-        double norm = 0;
-        for (int i = 0; i < ball.directions; i++) {
-            for (size_t c = 0; c < n; c++) cut.u[i] += ball.turned[i * n + c] * where_[ball.columns[c]];
-            norm += cut.u[i] * cut.u[i];
-        }
-        norm = std::sqrt(norm);
-        if (norm <= ball.eps * (1 + ROUND)) return false;
-        for (double &one : cut.u) one /= norm;
-        cut.on.assign(n, 0.0);
-        cut.high = ball.eps;
-        cut.low = -ball.eps;
+        std::vector<double> u(ball.directions, 0.0), all(ball.directions, 0.0);
+        for (int i = 0; i < ball.directions; i++)
+            for (size_t c = 0; c < n; c++) u[i] += ball.turned[i * n + c] * where_[ball.columns[c]];
+        double sum = 0;
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] >= p.variables() && d[c] > 0) {
+                const Cut &cut = cuts_[nonbasic[c] - p.variables()];
+                sum += d[c];
+                for (int i = 0; i < ball.directions; i++) all[i] += d[c] * cut.u[i];
+            }
+        over_ = ball.eps * (sum - std::sqrt(dot(all.data(), all.data(), ball.directions)));
+        if (!normalise(u, ball.eps * (1 + ROUND + accuracy * std::min(std::fabs(objective()), 1.0)))) return false;
+        draw(std::move(u));
+        return true;
+    }
+
+    static bool normalise(std::vector<double> &u, double least) {
+        double norm = std::sqrt(dot(u.data(), u.data(), int(u.size())));
+        if (!(norm > least)) return false;
+        for (double &one : u) one /= norm;
+        return true;
+    }
+
+    // Add the row u.(Q A d) <= eps.
+    void draw(std::vector<double> u) {
+        const Program &p = *program_;
+        const Ball &ball = p.ball;
+        const size_t n = ball.columns.size();
+        Cut cut{std::move(u), std::vector<double>(n, 0.0), -ball.eps, ball.eps};
         for (size_t c = 0; c < n; c++)
             for (int i = 0; i < ball.directions; i++) cut.on[c] += cut.u[i] * ball.turned[i * n + c];
-        const int name = p.variables() + int(cuts_.size());
         table_.resize(table_.size() + width, 0.0);
         double *t = row(height);
-        std::vector<int> place(p.columns, -1);
-        for (int k = 0; k < height; k++)
-            if (basic[k] < p.columns) place[basic[k]] = k;
-        std::vector<int> column(p.columns, -1);
+        std::vector<double> of(p.columns, 0.0);
+        for (size_t c = 0; c < n; c++) of[ball.columns[c]] = cut.on[c];
         for (int c = 0; c < width; c++)
-            if (nonbasic[c] < p.columns) column[nonbasic[c]] = c;
-        for (size_t c = 0; c < n; c++) {
-            int j = ball.columns[c];
-            if (column[j] >= 0) t[column[j]] += cut.on[c];
-            if (place[j] >= 0) add_times(t, row(place[j]), cut.on[c], width);
-        }
-        double value = 0, s = 1;
-        for (int c = 0; c < width; c++) {
-            value += t[c] * at[c];
-            s += t[c] * t[c];
-        }
-        basic.push_back(name);
-        beta.push_back(value);
-        weight.push_back(s);
+            if (nonbasic[c] < p.columns) t[c] += of[nonbasic[c]];
+        for (int k = 0; k < height; k++)
+            if (basic[k] < p.columns && of[basic[k]] != 0.0) add_times(t, row(k), of[basic[k]], width);
+        basic.push_back(p.variables() + int(cuts_.size()));
+        beta.push_back(dot(t, at.data(), width));
+        weight.push_back(1.0 + dot(t, t, width));
         passed_.push_back(0);
         low_.push_back(cut.low);
         high_.push_back(cut.high);
         cuts_.push_back(std::move(cut));
         height++;
-        return true;
     }
 
     // Forget tangents that do not touch.

@@ -25,6 +25,11 @@ constexpr double BELOW = -1e-8;          // a slack that is surely below 0
 constexpr size_t MOST = 200000;          // open parts from which on the newest is taken first
 constexpr int DIVE_EVERY = 16;           // parts between dives for a pair
 constexpr size_t DEEPEST = 400;
+constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
+constexpr double SHARE = 0.25;            // of the steps of the simplex method, to narrow
+constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
+constexpr double COARSE = 0.3;
+constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
 
 enum Kind : int8_t { LEFT = 0, RIGHT = 1, DZ = 2, CATEGORY = 3 };
 enum State : int8_t { OPEN = 0, SPLIT = 1, CLOSED = 2, EMPTY = 3, STUCK = 4 };
@@ -37,14 +42,29 @@ struct Split {
     double weight = 0;    // how promising
 };
 
+// The multipliers that are not 0, of the rows of a model and of its ball.
+struct Shown {
+    int model = -1;
+    std::vector<int> index;
+    std::vector<double> value, mu;
+};
+
+// A bound of a neuron's dz for the pairs of a part that reach the threshold.
+struct Lemma {
+    int layer, neuron, sign;
+    double upper;
+    Shown shown;
+};
+
 struct Node {
-    int parent = -1, child[2] = {-1, -1}, model = -1;
+    int parent = -1, child[2] = {-1, -1};
     int8_t state = OPEN;
     Split split;
     double upper = INF;
     int depth = 0;
-    std::vector<int> index;  // multipliers of rows that are not 0
-    std::vector<double> value, mu;
+    double settled = INF;  // the slack when its dz were last narrowed
+    Shown shown;
+    std::vector<Lemma> lemmas;
     std::unique_ptr<Part> part;
 };
 
@@ -80,18 +100,20 @@ struct Bound {
     std::vector<double> x;
 };
 
-// Note how a part was bounded.
-inline void keep(Node &node, const Bound &bound, int model) {
-    node.model = bound.alive ? model : -1;
-    node.index.clear();
-    node.value.clear();
-    node.mu = bound.y.mu;
-    for (size_t i = 0; bound.alive && i < bound.y.rows.size(); i++)
-        if (bound.y.rows[i] != 0.0) {
-            node.index.push_back(int(i));
-            node.value.push_back(bound.y.rows[i]);
+inline Shown shown(const Multipliers &y, int model) {
+    Shown out;
+    out.model = model;
+    out.mu = y.mu;
+    for (size_t i = 0; i < y.rows.size(); i++)
+        if (y.rows[i] != 0.0) {
+            out.index.push_back(int(i));
+            out.value.push_back(y.rows[i]);
         }
+    return out;
 }
+
+// Note how a part was bounded.
+inline void keep(Node &node, const Bound &bound, int model) { node.shown = bound.alive ? shown(bound.y, model) : Shown(); }
 
 class Tree;
 
@@ -105,7 +127,7 @@ class Worker {
     std::unique_ptr<Tableau> here_, spare_, tried_[2], best_[2];  // of this part, of a dive, of halves
     std::vector<double> low_, high_;
     std::vector<Interval> values_[3];
-    long bounded_ = 0;
+    long bounded_ = 0, narrowing_ = 0;
 
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
     bool halve(const Part &part, const Split &split, int half, Part &out);
@@ -113,6 +135,8 @@ class Worker {
     bool branch(int &id, Bound &now);
     void offer(const std::vector<double> &x);
     void dive(const Bound &now);
+    void narrow(int id, Bound &now);
+    bool worth_narrowing(int id, const Bound &now);
 };
 
 class Tree {
@@ -130,8 +154,9 @@ class Tree {
         push(0);
     }
 
-    // Go on with another model: parts keep their bounds, those that could not be split are tried again.
-    void renew(Question q) {
+    // Go on with another model: parts keep their bounds, those that could not be split are tried again. `root` is what is
+    // known of the whole by now.
+    void renew(Question q, const Part &root) {
         question = std::move(q);
         model++;
         for (int id : stuck_) {
@@ -140,6 +165,18 @@ class Tree {
         }
         stuck_.clear();
         workers_.clear();
+        for (Node &node : nodes)
+            if (node.part && !within(*node.part, root)) {  // a lemma of the root contradicts a split
+                node.state = EMPTY;
+                node.upper = -INF;
+                node.part.reset();
+            }
+        std::vector<std::pair<double, int>> rest;
+        for (; !heap_.empty(); heap_.pop())
+            if (nodes[heap_.top().second].part) rest.push_back(heap_.top());
+        for (const auto &one : rest) heap_.push(one);
+        newest_.erase(std::remove_if(newest_.begin(), newest_.end(), [this](int id) { return !nodes[id].part; }),
+                      newest_.end());
     }
 
     // Work for some seconds, or until `upper` is at most `wanted`, or a pair beats `known` by `better`.
@@ -191,6 +228,13 @@ class Tree {
             newest_.push_back(id);
     }
 
+    static bool within(Part &part, const Part &root) {
+        for (int kind = 0; kind < 3; kind++)
+            for (size_t k = 0; k < part.box[kind].size(); k++)
+                if (!meet(part.box[kind][k], root.box[kind][k].low, root.box[kind][k].high)) return false;
+        return true;
+    }
+
     bool over() {
         if (stop_) return true;
         if (std::chrono::steady_clock::now() > end_) stop_ = true;
@@ -216,7 +260,7 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
         Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
         out.finished = ended == Ended::optimal;
         out.y = tableau.multipliers();
-        out.slack = q.program.bound(out.y, low_.data(), high_.data());
+        out.slack = q.program.bound(out.y, q.program.cost, low_.data(), high_.data());
         double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
                                                                     : out.slack <= expected + 1e-7 * (1 + std::fabs(expected));
@@ -387,6 +431,71 @@ inline void Worker::dive(const Bound &now) {
     }
 }
 
+// Whether to narrow the dz of a part: its slack has fallen since they were, and not too much of the time goes there.
+inline bool Worker::worth_narrowing(int id, const Bound &now) {
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < SHARE * double(here_->pivots + 200);
+}
+
+// Narrow the dz of a part's open neurons, for pairs at the threshold (so that the slack is at least 0), and bound it anew.
+inline void Worker::narrow(int id, Bound &now) {
+    const Question &q = tree_.question;
+    if (!spare_) spare_ = std::make_unique<Tableau>(*here_);
+    *spare_ = *here_;
+    const long before = spare_->pivots;
+    spare_->accuracy = COARSE;
+    if (!settle(q, now.part, values_)) return;
+    fill(q, now.part, values_, low_, high_);
+    low_[q.goal] = std::max(low_[q.goal], 0.0);
+    std::vector<Lemma> lemmas;
+    for (size_t index = 0; index < q.layers.size(); index++) {
+        const Layer &layer = q.layers[index];
+        for (int j = 0; j < layer.height; j++) {
+            const int at = layer.first + j;
+            const Interval s = slopes(now.part.box[0][at], now.part.box[1][at]), &dz = now.part.box[2][at];
+            if (index + 1 < q.layers.size() && s.low == s.high) continue;
+            for (int sign : {1, -1}) {
+                std::vector<double> cost(q.program.columns, 0.0);
+                cost[layer.z[0][j]] += sign;
+                cost[layer.z[1][j]] -= sign;
+                spare_->aim(std::move(cost));
+                spare_->solve(low_.data(), high_.data(), -INF, NARROWED);
+                Multipliers y = spare_->multipliers();
+                const double upper = q.program.bound(y, spare_->cost(), low_.data(), high_.data());
+                if (upper < (sign > 0 ? dz.high : -dz.low) - LEAST * (dz.high - dz.low))
+                    lemmas.push_back({int(index), j, sign, upper, shown(y, tree_.model)});
+            }
+        }
+    }
+    narrowing_ += spare_->pivots - before;
+    spare_->accuracy = here_->accuracy;
+    Part part = now.part;
+    bool alive = true;
+    for (const Lemma &lemma : lemmas) {
+        Interval &dz = part.box[2][q.layers[lemma.layer].first + lemma.neuron];
+        alive &= lemma.sign > 0 ? meet(dz, -INF, lemma.upper) : meet(dz, -lemma.upper, INF);
+    }
+    const double slack = now.slack;
+    double known;
+    {
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        known = tree_.nodes[id].upper;
+    }
+    if (alive)
+        bound(std::move(part), *here_, known, STEPS, now);
+    else
+        now.alive = now.is_open = false;
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    Node &node = tree_.nodes[id];
+    for (Lemma &lemma : lemmas) node.lemmas.push_back(std::move(lemma));
+    if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
+    node.upper = std::min(node.upper, std::max(now.upper, q.t));
+    node.settled = now.is_open && now.slack < AGAIN * slack ? slack : now.slack;  // it paid: try again soon
+    if (now.is_open) return;
+    node.state = now.alive ? CLOSED : EMPTY;
+    node.part.reset();
+}
+
 inline void Worker::run() {
     const int me = [&] {
         for (size_t k = 0; k < tree_.workers_.size(); k++)
@@ -435,7 +544,7 @@ inline void Worker::run() {
         {
             std::lock_guard<std::mutex> lock(tree_.mutex_);
             Node &node = tree_.nodes[id];
-            if (!now.is_open || node.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
+            if (!now.is_open || node.shown.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
             node.upper = std::min(node.upper, now.upper);
             if (!now.alive || !now.is_open) {
                 node.state = now.alive ? CLOSED : EMPTY;
@@ -446,7 +555,8 @@ inline void Worker::run() {
         }
         if (now.finished) offer(now.x);
         if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
-        while (branch(id, now)) {
+        if (worth_narrowing(id, now)) narrow(id, now);
+        while (now.is_open && branch(id, now)) {
             std::lock_guard<std::mutex> lock(tree_.mutex_);
             tree_.active_[me] = id;
             if (tree_.over() || tree_.nodes[id].upper <= tree_.wanted_) {
@@ -464,7 +574,7 @@ inline void Worker::run() {
 inline bool Worker::branch(int &id, Bound &now) {
     std::unique_lock<std::mutex> lock(tree_.mutex_);
     const int depth = tree_.nodes[id].depth + 1;
-    const double upper = tree_.nodes[id].upper;
+    const double upper = tree_.nodes[id].upper, settled = tree_.nodes[id].settled;
     lock.unlock();
     std::vector<Split> splits = candidates(now.part, now.x);
     if (splits.empty() || depth >= int(DEEPEST)) {
@@ -547,12 +657,9 @@ inline bool Worker::branch(int &id, Bound &now) {
         node.depth = depth;
         keep(node, bound, tree_.model);
         node.upper = bound.upper;
-        if (bound.is_open && bound.own > upper && tree_.nodes[id].model >= 0) {  // what is known of the whole is better
-            node.model = tree_.nodes[id].model;
-            node.index = tree_.nodes[id].index;
-            node.value = tree_.nodes[id].value;
-            node.mu = tree_.nodes[id].mu;
-        }
+        node.settled = settled;
+        if (bound.is_open && bound.own > upper && tree_.nodes[id].shown.model >= 0)  // what is known of the whole is better
+            node.shown = tree_.nodes[id].shown;
         node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
         if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;
     }
@@ -562,9 +669,7 @@ inline bool Worker::branch(int &id, Bound &now) {
     parent.child[0] = first;
     parent.child[1] = first + 1;
     parent.part.reset();
-    std::vector<int>().swap(parent.index);
-    std::vector<double>().swap(parent.value);
-    std::vector<double>().swap(parent.mu);
+    parent.shown = Shown();
     if (next < 0) return false;
     const int half = next - first;
     if (halves[1 - half].is_open) {
@@ -592,7 +697,8 @@ inline bool Worker::branch(int &id, Bound &now) {
     if (now.finished) offer(now.x);
     if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
     id = next;
-    return true;
+    if (worth_narrowing(id, now)) narrow(id, now);
+    return now.is_open;
 }
 
 }  // namespace likewise

@@ -250,9 +250,16 @@ class Template:
         return LinearModel(objective, matrix, row_lower, row_upper, lower, upper, integer)
 
     def argument(
-        self, y: Array, lines: Sequence[Lines], tangents: Tangents = ALWAYS, rows: Index | None = None
+        self,
+        y: Array,
+        lines: Sequence[Lines],
+        tangents: Tangents = ALWAYS,
+        rows: Index | None = None,
+        round_mu: Array | None = None,
     ) -> Argument:
         """Return the argument that the multipliers `y` of the model's rows make, without the slack of hull lines.
+
+        `round_mu` are those of the metric's own rows (but for those that are 0), where a ball was drawn without rows.
 
         `lines` are those that the model was filled with; `rows` are where the caller put slack - a + slope b <= -offset
         for each tangent. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
@@ -267,6 +274,8 @@ class Template:
             free, ball = self.compared[0].free, y[slice(*self._ball)]
             seen = None if problem.aside else problem.network.layers[0].weight
             mu = ball_multipliers(metric.matrix, free, metric.p, problem.eps, self._touches, seen, ball)
+            if round_mu is not None and len(round_mu):
+                mu[np.abs(metric.matrix[:, free]).sum(axis=1) > 0] += round_mu
         omega = np.zeros(len(problem.left.constraints[1]))
         omega[: place.left.stop - place.left.start] = y[place.left]
         left, right, both, turn = zip(*parts, strict=True)

@@ -8,6 +8,8 @@ multipliers of a part are those of `Relaxed`'s rows, so `Template.argument` make
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from likewise.bounds.template import Template
 from likewise.problem import Problem
 from likewise.rounding import Array, dot_error
 from likewise.search.relaxed import Relaxed
+from likewise.solvers import Dual
 
 try:
     from likewise.search import _kernel
@@ -28,6 +31,7 @@ except ImportError:  # not built: `missing` says so wherever it would have been 
 KINDS = ("left", "right", "dz", "category")
 SIDES = ("left", "right", "both")
 OPEN, SPLIT, CLOSED, EMPTY, STUCK = range(5)
+FINE, COARSE = 0.01, 0.3  # how far a point may be outside a round ball, relative to it and to the objective: two kinds
 missing = _kernel is None
 
 
@@ -49,7 +53,7 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     lines = template.lines(bounds.layers)
     model = template.fill(problem, bounds, lines, relaxed.objective)
     layers = [
-        _layer(relaxed, lines, index, layer, influence[index] if index < len(influence) else np.ones(1))
+        _layer(relaxed, lines, index, layer, influence[index] if index < len(influence) else np.ones(len(layer.bias)))
         for index, layer in enumerate(problem.network.layers)
     ]
     low, high = _finite(model.matrix, model.lower, model.upper, model.row_lower, model.row_upper)
@@ -214,3 +218,27 @@ def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list
     """Return the kernel's tree with nothing but its root."""
     assert _kernel is not None
     return _kernel.Tree(question(problem, bounds, relaxed, influence), root(bounds))
+
+
+class Swift:
+    """As `solvers.Session`, of the relaxed model of a whole question and by the kernel: one objective after the other."""
+
+    def __init__(self, problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> None:
+        assert _kernel is not None
+        self._linear = _kernel.Linear(question(problem, bounds, relaxed, influence=[]))
+        self.columns = relaxed.template.columns
+        self.proof = Dual(math.inf, np.zeros(relaxed.template.height))
+        self.basis: object = None
+        self.accuracy = FINE
+
+    def maximise(self, objective: Array) -> tuple[float, Array]:
+        """Return a proven upper bound on objective.x, and the point found (a hint); `proof` keeps how it came about."""
+        used = np.flatnonzero(objective)
+        _, bound, point, y, mu = self._linear.maximise(used.tolist(), objective[used].tolist(), self.accuracy)
+        self.proof = Dual(bound, y, mu)
+        return bound, point[: self.columns]
+
+    def change_bounds(self, columns: Sequence[int], lower: Sequence[float], upper: Sequence[float]) -> None:
+        """Replace the bounds of some variables."""
+        for column, low, high in zip(columns, lower, upper, strict=True):
+            self._linear.limit(column, low, high)

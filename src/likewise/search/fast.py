@@ -7,11 +7,13 @@ point that asks for a tangent has come up it goes on with a sharper model.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
 from likewise.bounds import TwinBounds
+from likewise.bounds.argument import Argument
+from likewise.bounds.template import Lines
+from likewise.bounds.tighten import ALL
 from likewise.proof import Log
 from likewise.rounding import Array
 from likewise.search import compiled
@@ -24,6 +26,7 @@ from likewise.search.run import repaired
 SLICE = 0.25  # seconds that the kernel works between looks at what it has found
 BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked at before a slice is over
 POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
+PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for that
 LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
 
 
@@ -33,11 +36,12 @@ class Fast:
     def __init__(self, root: Root, threads: int) -> None:
         self.root, self.run, self.threads = root, root.run, threads
         self.looked = time.monotonic()
-        self.models: list[tuple[Relaxed, TwinBounds]] = []
+        self.begun, self.patience = self.run.seconds, max(PATIENCE, self.run.seconds)
         self.plant()
 
     def plant(self) -> None:
         """Begin with an empty tree."""
+        self.models: list[tuple[Relaxed, TwinBounds]] = []  # of the tree, with the bounds each was filled with
         self.tree = compiled.tree(self.root.problem, self.root.bounds, self._model(), self.root.influence)
         self.root.log.rest = self.write
 
@@ -67,12 +71,32 @@ class Fast:
             for point in self.tree.points()[:8]:
                 self.root.draw(relaxed, point[: relaxed.template.columns], 0.0)
             is_better = self.run.lower > factor * relaxed.question.t
-            if is_better or self._asked() > self.drawn:
-                self.tree.renew(compiled.question(self.root.problem, self.root.bounds, self._model(), self.root.influence))
+            if self.run.seconds - self.begun > self.patience:
+                self.replant()
+            elif is_better or self._asked() > self.drawn:
+                self.renew()
             elif self.tree.open == self.tree.stuck:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
             self.look()
+
+    def renew(self) -> None:
+        """Go on with a model of what is known by now."""
+        told = compiled.question(self.root.problem, self.root.bounds, self._model(), self.root.influence)
+        self.tree.renew(told, compiled.root(self.root.bounds))
+
+    def replant(self) -> None:
+        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows as much as the tree."""
+        before, shown = self.run.seconds, self.run.upper
+        self.root.narrow(PATIENCE_SHARE, ALL)
+        self.begun = self.run.seconds
+        self.patience = max(2 * self.patience, 3 * (self.begun - before))
+        if self.run.done:
+            return
+        if self.root.proven <= shown:
+            self.plant()
+        else:
+            self.renew()
 
     def climb(self) -> None:
         """Make the kernel's pairs real, and climb from the best."""
@@ -100,6 +124,8 @@ class Fast:
         while todo:
             node = todo.pop()
             state, one, other, (kind, side, layer, place, chosen), model, index, value, mu = self.tree.node(node)
+            for lemma_layer, neuron, sign, *how in self.tree.lemmas(node):
+                log.lemma(node, lemma_layer, neuron, "dz", float(sign), self._argument(lines, *how))
             if state == SPLIT:
                 what: tuple[object, ...] = (KINDS[kind], layer, place, 0.0)
                 if KINDS[kind] == "category":
@@ -111,16 +137,11 @@ class Fast:
             elif state == EMPTY:
                 log.empty(node)
             elif model >= 0:
-                relaxed = self.models[model][0]
-                y = np.zeros(relaxed.template.height)
-                y[index] = value
-                argument = relaxed.template.argument(y, lines[model], relaxed.tangents, relaxed.cuts)
-                if len(mu):
-                    argument = replace(argument, mu=self._unfolded(argument.mu, mu))
-                log.leaf(node, argument, -1.0 if state == CLOSED else 0.0)
+                log.leaf(node, self._argument(lines, model, index, value, mu), -1.0 if state == CLOSED else 0.0)
 
-    def _unfolded(self, known: Array, mu: Array) -> Array:
-        """Return the multipliers of the metric's rows, those of the kernel's tangents added to those of folds."""
-        matrix = self.root.problem.metric.matrix[:, self.root.bounds.reach.differences.free]
-        known[np.abs(matrix).sum(axis=1) > 0] += mu
-        return known
+    def _argument(self, lines: list[list[Lines]], model: int, index: Array, value: Array, mu: Array) -> Argument:
+        """Return the argument that multipliers of one of the models make."""
+        relaxed = self.models[model][0]
+        y = np.zeros(relaxed.template.height)
+        y[index] = value
+        return relaxed.template.argument(y, lines[model], relaxed.tangents, relaxed.cuts, mu)

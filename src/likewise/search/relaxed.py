@@ -16,7 +16,7 @@ from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.question import Question
 from likewise.search.score import Score, tangent_points, tangents
-from likewise.solvers import Session, adapted
+from likewise.solvers import Dual, Session, adapted
 
 TANGENTS = 24
 BALL = 1e-4  # how far the polyhedron may exceed the ball where no tangent is drawn, relative
@@ -84,9 +84,10 @@ class Relaxed:
         """Let a session's further objectives range over pairs of at least this slack only."""
         session.change_bounds([self.slack], [max(slack, -DEEPEST)], [self.most])
 
-    def argument(self, bounds: TwinBounds, multipliers: Array) -> Argument:
+    def argument(self, bounds: TwinBounds, proof: Dual) -> Argument:
         """Return the argument that multipliers of a part's model make; `bounds` are those it was filled with."""
-        return self.template.argument(multipliers, self.template.lines(bounds.layers), self.tangents, self.cuts)
+        lines = self.template.lines(bounds.layers)
+        return self.template.argument(proof.multipliers, lines, self.tangents, self.cuts, proof.mu)
 
     def bent(self, point: Array) -> float:
         """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""

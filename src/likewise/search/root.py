@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,7 @@ from likewise.rounding import Array
 from likewise.search.alike import brought_in, most_alike
 from likewise.search.bounding import bound
 from likewise.search.choose import influence
+from likewise.search.compiled import COARSE, Swift, fits
 from likewise.search.dive import dive
 from likewise.search.pattern import matched
 from likewise.search.polish import polish
@@ -39,7 +40,7 @@ from likewise.search.scout import Order, Scout
 from likewise.search.tree import Bounded, Half, Part
 from likewise.solvers import Session
 
-STALLED = 0.95  # a round that leaves more of the slack than this is the last one
+STALLED, SLOW = 0.95, 0.985  # a round that leaves more of the slack than this is the last one; where time is given
 BENT = 0.05  # a share of the slack that is worth another tangent
 OUTSIDE = 1e-7  # how far a point may exceed a ball made of tangents before one is drawn there
 DIVE, DIVE_EVERY = 1.0, 2  # seconds at most to dive for a pair, and rounds between dives
@@ -79,6 +80,11 @@ class Root:
         return all(by_name(name).is_piecewise_linear() for name in names)
 
     @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel takes this problem."""
+        return fits(self.problem)
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """What is worth narrowing: dz alone where a split at a kink settles z, z as well where curves need it short."""
         return ("dz",) if self.is_straight else ALL
@@ -114,8 +120,8 @@ class Root:
             self.run.tick()
         self.prove()
 
-    def narrow(self, share: float) -> None:
-        """Narrow every neuron under the question's cut, round by round, while it pays.
+    def narrow(self, share: float, kinds: Sequence[str] | None = None) -> None:
+        """Narrow every neuron under the question's cut, round by round, while it pays; `kinds` of its own if None.
 
         Between rounds, the pair of the model's point is made real and climbed from: a better pair makes a sharper cut.
         The cut holds for every pair that reaches the threshold, so where it leaves nothing, none does. (It need not
@@ -128,15 +134,17 @@ class Root:
             relaxed, session, slack, point = self._sharp()
             if self.run.done or time.monotonic() > deadline:
                 return
-            if rounds % DIVE_EVERY == 0:
+            if rounds % DIVE_EVERY == 0 and not self.is_compiled:
                 part = Part(self.problem, self.bounds)
                 self.dive(Bounded(slack, self.run.upper, part, point, session.basis, relaxed, 0, slack))
-            if self.run.done or slack > STALLED * before:
+            if self.run.done or slack > (STALLED if kinds is None else SLOW) * before:
                 return
             before = slack
             relaxed.demand(session, -relaxed.question.cut)
+            if isinstance(session, Swift):
+                session.accuracy = COARSE
             tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed))
-            zs = tighten(self.bounds, tightener, self.kinds)
+            zs = tighten(self.bounds, tightener, kinds or self.kinds)
             tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
             if tight is None:
                 self.log.fell()
@@ -154,18 +162,23 @@ class Root:
         """Return the model of the present question."""
         return Relaxed(self.problem, self.bounds, self.score, self.question(), self.touches[-KEPT:])
 
-    def _sharp(self) -> tuple[Relaxed, Session, float, Array]:
+    def session(self, relaxed: Relaxed) -> Session | Swift:
+        """Return the linear program of the whole."""
+        if self.is_compiled:
+            return Swift(self.problem, self.bounds, relaxed)
+        return relaxed.session(self.problem, self.bounds, None if self.last is None else relaxed.adapted(*self.last))
+
+    def _sharp(self) -> tuple[Relaxed, Session | Swift, float, Array]:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
         for _ in range(SHARPER):
             relaxed = self.relaxed()
-            basis = None if self.last is None else relaxed.adapted(*self.last)
-            session = relaxed.session(self.problem, self.bounds, basis)
+            session = self.session(relaxed)
             slack, point = session.maximise(relaxed.objective)
             self.last = (session.basis, relaxed)
             upper = self.score.upper_from_slack(relaxed.question.t, slack)
             if upper < self.proven:
                 self.proven = upper
-                self.log.leaf(0, relaxed.argument(self.bounds, session.proof.multipliers), slack)
+                self.log.leaf(0, relaxed.argument(self.bounds, session.proof), slack)
             self.run.prove(upper)
             if self.run.done or not self.draw(relaxed, point, slack):
                 break
@@ -273,7 +286,7 @@ class Root:
         cuts = (model.tangents, model.cuts) if isinstance(model, Relaxed) else ()
 
         def tell(lemma: Lemma) -> None:
-            argument = template.argument(lemma.proof.multipliers, lines, *cuts)
+            argument = template.argument(lemma.proof.multipliers, lines, *cuts, round_mu=lemma.proof.mu)
             self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, argument)
 
         return tell

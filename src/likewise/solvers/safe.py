@@ -32,10 +32,11 @@ def dual_bound(model: LinearModel, multipliers: Array) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
-    """A proven bound on a model's maximum, with the multipliers that prove it."""
+    """A proven bound on a model's maximum, with the multipliers that prove it: of rows, and of a ball that has none."""
 
     bound: float
     multipliers: Array
+    mu: Array | None = None
 
 
 def dual(model: LinearModel, multipliers: Array) -> Dual:
