@@ -65,6 +65,7 @@ static Question question_of(const py::dict &d) {
     if (d.contains("ball_columns")) {
         Ball &ball = p.ball;
         ball.columns = list<int>(d["ball_columns"]);
+        q.compared = list<int>(d["ball_people"]);
         ball.full = list<double>(d["ball_full"]);
         ball.turn = list<double>(d["ball_turn"]);
         ball.turned = list<double>(d["ball_turned"]);
@@ -160,6 +161,11 @@ PYBIND11_MODULE(_kernel, m) {
                  Part part = part_of(root, q);
                  tree.renew(std::move(q), part);
              })
+        .def("divide",
+             [](Tree &tree, int id, int kind, int side, int layer, int place, int chosen) {
+                 return tree.divide(id, {int8_t(kind), int8_t(side), layer, place, chosen, 0.0});
+             })
+        .def("gather", &Tree::gather)
         .def("run", &Tree::run, py::call_guard<py::gil_scoped_release>(), py::arg("seconds"), py::arg("known"),
              py::arg("better"), py::arg("wanted"), py::arg("threads"))
         .def_property_readonly("upper", &Tree::upper)

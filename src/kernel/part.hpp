@@ -40,6 +40,7 @@ struct Question {
     std::vector<Group> groups;
     std::vector<uint8_t> grouped;
     std::vector<int> group_of;
+    std::vector<int> compared;  // columns of people that the ball compares, in its order
     bool curved = true;
     double t = 0;
     int neurons = 0, goal = 0;  // `goal`: the column of the slack

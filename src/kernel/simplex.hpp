@@ -394,7 +394,7 @@ class Tableau {
     double *row(int k) { return table_.data() + size_t(k) * width; }
     const double *row(int k) const { return table_.data() + size_t(k) * width; }
 
-    size_t spacious() const { return 30 + 6 * size_t(program_->ball.directions); }
+    size_t spacious() const { return 40 + 12 * size_t(program_->ball.directions); }
 
     // Draw a tangent of the ball where the point is, if that is outside by more than matters beside the objective.
     // Together, multipliers y of tangents u prove eps |sum y u|, while the program counts eps sum y.

@@ -86,6 +86,24 @@ inline double gap_from_slack(bool curved, double t, double slack) {
     return std::nextafter(t + excess * (1 + 1e-13), INF);
 }
 
+// Write half of a part to `out`; false if nobody is in it.
+inline bool halve(const Question &q, const Part &part, const Split &split, int half, Part &out) {
+    out = part;
+    if (split.kind == CATEGORY) {
+        const Group &g = q.groups[split.place];
+        for (int side = 0; side < 2; side++) {
+            if (split.side != 2 && split.side != side) continue;
+            for (int c = g.start; c < g.stop; c++)
+                if ((c == split.chosen) == (half == 1)) out.allowed[side][c] = 0;
+            if (!enter(q, out, side)) return false;
+        }
+        return true;
+    }
+    Interval &box = out.box[split.kind][q.layers[split.layer].first + split.place];
+    (half == 0 ? box.high : box.low) = 0.0;
+    return box.low <= box.high;
+}
+
 struct Brought {
     double sum = 0;
     int count = 0;
@@ -130,10 +148,10 @@ class Worker {
     long bounded_ = 0, narrowing_ = 0;
 
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
-    bool halve(const Part &part, const Split &split, int half, Part &out);
     std::vector<Split> candidates(const Part &part, const std::vector<double> &x) const;
     bool branch(int &id, Bound &now);
     void offer(const std::vector<double> &x);
+    bool draw_in(Pair &pair) const;
     void dive(const Bound &now);
     void narrow(int id, Bound &now);
     bool worth_narrowing(int id, const Bound &now);
@@ -177,6 +195,39 @@ class Tree {
         for (const auto &one : rest) heap_.push(one);
         newest_.erase(std::remove_if(newest_.begin(), newest_.end(), [this](int id) { return !nodes[id].part; }),
                       newest_.end());
+    }
+
+    // Split an open part as an earlier search did, and return its halves; nothing is known of their bounds. Of a tree
+    // that has just begun only.
+    std::pair<int, int> divide(int id, const Split &split) {
+        std::vector<Interval> values[3];
+        for (auto &v : values) v.resize(question.neurons);
+        const int first = int(nodes.size());
+        std::unique_ptr<Part> part = std::move(nodes.at(id).part);
+        for (int half = 0; half < 2; half++) {
+            nodes.emplace_back();
+            Node &node = nodes.back();
+            node.parent = id;
+            node.depth = nodes[id].depth + 1;
+            node.upper = nodes[id].upper;
+            node.part = std::make_unique<Part>();
+            if (!part || !halve(question, *part, split, half, *node.part) || !settle(question, *node.part, values)) {
+                node.state = EMPTY;
+                node.part.reset();
+            }
+        }
+        nodes[id].state = SPLIT;
+        nodes[id].split = split;
+        nodes[id].child[0] = first;
+        nodes[id].child[1] = first + 1;
+        return {first, first + 1};
+    }
+
+    // Take up all open parts after `divide`.
+    void gather() {
+        heap_ = {};
+        for (size_t k = 0; k < nodes.size(); k++)
+            if (nodes[k].part) push(int(k));
     }
 
     // Work for some seconds, or until `upper` is at most `wanted`, or a pair beats `known` by `better`.
@@ -280,24 +331,6 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
     }
 }
 
-inline bool Worker::halve(const Part &part, const Split &split, int half, Part &out) {
-    const Question &q = tree_.question;
-    out = part;
-    if (split.kind == CATEGORY) {
-        const Group &g = q.groups[split.place];
-        for (int side = 0; side < 2; side++) {
-            if (split.side != 2 && split.side != side) continue;
-            for (int c = g.start; c < g.stop; c++)
-                if ((c == split.chosen) == (half == 1)) out.allowed[side][c] = 0;
-            if (!enter(q, out, side)) return false;
-        }
-        return true;
-    }
-    Interval &box = out.box[split.kind][q.layers[split.layer].first + split.place];
-    (half == 0 ? box.high : box.low) = 0.0;
-    return box.low <= box.high;
-}
-
 inline std::vector<Split> Worker::candidates(const Part &part, const std::vector<double> &x) const {
     const Question &q = tree_.question;
     std::vector<Split> neurons, signs, columns;
@@ -356,6 +389,25 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
     return neurons;
 }
 
+// Draw the left person towards the right one until they are similar; false if categories differ and forbid it.
+inline bool Worker::draw_in(Pair &pair) const {
+    const Ball &ball = tree_.question.program.ball;
+    const std::vector<int> &of = tree_.question.compared;
+    double squares = 0;
+    for (int k = 0; k < ball.height; k++) {
+        double s = 0;
+        for (size_t c = 0; c < of.size(); c++) s += ball.full[k * of.size() + c] * (pair.left[of[c]] - pair.right[of[c]]);
+        squares += s * s;
+    }
+    const double norm = std::sqrt(squares), share = ball.eps / std::max(norm, 1e-300) * (1 - 1e-9);
+    if (ball.empty() || norm <= ball.eps) return true;
+    for (int c : of) {
+        if (tree_.question.grouped[c] && pair.left[c] != pair.right[c]) return false;
+        pair.left[c] = pair.right[c] + share * (pair.left[c] - pair.right[c]);
+    }
+    return true;
+}
+
 inline void Worker::offer(const std::vector<double> &x) {
     const Question &q = tree_.question;
     Pair pair;
@@ -371,6 +423,7 @@ inline void Worker::offer(const std::vector<double> &x) {
             for (int c = g.start; c < g.stop; c++) person[c] = c == best;
         }
     }
+    if (!draw_in(pair)) return;
     double logit[2];
     for (int side = 0; side < 2; side++) {
         std::vector<double> v = side == 0 ? pair.left : pair.right, z;
@@ -612,7 +665,7 @@ inline bool Worker::branch(int &id, Bound &now) {
         for (int half = 0; half < 2; half++) {
             Part part;
             tried[half] = Bound();
-            if (!halve(now.part, wanted[k], half, part)) {
+            if (!halve(tree_.question, now.part, wanted[k], half, part)) {
                 closes = true;
                 continue;
             }

@@ -40,7 +40,6 @@ def fits(problem: Problem) -> bool:
     hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
     return (
         not missing
-        and bool(hidden)
         and all(names == {"relu"} for names in hidden)
         and not problem.aside
         and not len(problem.right.integers)
@@ -64,6 +63,7 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     ball = _ball(problem, bounds, template)
     if ball:  # it is drawn by tangents: no folds
         kept[template.ball_rows] = False
+        kept[template.touching] = True
         entries = kept[np.repeat(np.arange(len(kept)), np.diff(model.matrix.indptr))]
         used = np.bincount(model.matrix.indices[entries], minlength=template.columns) > 0
         used[ball["ball_columns"]] = True
@@ -119,6 +119,7 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
     turn = np.eye(len(matrix)) if turn is None else turn
     return {
         "ball_columns": columns,
+        "ball_people": box.free,
         "ball_full": matrix,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,

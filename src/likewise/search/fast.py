@@ -7,6 +7,7 @@ point that asks for a tangent has come up it goes on with a sharper model.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.template import Lines
 from likewise.bounds.tighten import ALL
 from likewise.proof import Log
+from likewise.proof.coding import What
 from likewise.rounding import Array
 from likewise.search import compiled
 from likewise.search.compiled import CLOSED, EMPTY, KINDS, SIDES, SPLIT
@@ -26,6 +28,7 @@ from likewise.search.run import repaired
 SLICE = 0.25  # seconds that the kernel works between looks at what it has found
 BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked at before a slice is over
 POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
+STUCK = 8  # parts that cannot be split whose points are looked at
 PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for that
 LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
 
@@ -56,6 +59,7 @@ class Fast:
 
     def close(self) -> None:
         """Grow until the gap is closed, nothing is left to split, or time is up."""
+        self.regrow(self.run.shape(self.root.problem))
         factor = self.root.score.factor
         while not self.run.done:
             relaxed = self.models[-1][0]
@@ -68,8 +72,8 @@ class Fast:
                 return
             self.climb()
             self.root.hear()
-            for point in self.tree.points()[:8]:
-                self.root.draw(relaxed, point[: relaxed.template.columns], 0.0)
+            for point in self.tree.points()[:STUCK]:
+                self.consider(relaxed, point[: relaxed.template.columns])
             is_better = self.run.lower > factor * relaxed.question.t
             if self.run.seconds - self.begun > self.patience:
                 self.replant()
@@ -79,6 +83,32 @@ class Fast:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
             self.look()
+
+    def regrow(self, shape: Iterator[What | None]) -> None:
+        """Split the whole as an earlier search did; what the kernel would not have split that way stays whole."""
+        todo: list[int | None] = [0]
+        for what in shape:
+            if not todo:
+                break
+            node = todo.pop()
+            split = None if what is None or node is None else self._split(what)
+            if what is not None:
+                todo += [None, None] if split is None else reversed(self.tree.divide(node, *split))
+        self.tree.gather()
+
+    def _split(self, what: What) -> tuple[int, int, int, int, int] | None:
+        """Return a proof's split as the kernel has it; None if it has no such splits."""
+        kind, first, where, at = what
+        if kind in ("left", "right", "dz"):
+            is_hidden = first < len(self.root.problem.network.layers) - 1
+            return (KINDS.index(kind), 2, first, where, 0) if at == 0.0 and is_hidden else None
+        groups = self.root.problem.right.groups
+        if kind != "category" or where not in groups or np.count_nonzero(at) != 1:
+            return None
+        is_shared = bool(self.root.bounds.reach.shared[where].all())
+        if is_shared != (first == "both"):
+            return None
+        return (KINDS.index(kind), SIDES.index(first), 0, groups.index(where), where.start + int(np.argmax(at)))
 
     def renew(self) -> None:
         """Go on with a model of what is known by now."""
@@ -107,6 +137,15 @@ class Fast:
                 self.run.offer(*exact)
                 seconds = min(POLISH, 0.05 * self.run.seconds_left)
                 polish(root.outer, root.problem, root.score, root.bounds.reach, self.run, exact, seconds)
+
+    def consider(self, relaxed: Relaxed, point: Array) -> None:
+        """Take the point of a part that cannot be split: all but a pair, or the model is too coarse there."""
+        root = self.root
+        root.draw(relaxed, point, 0.0)
+        exact = repaired(root.outer, root.bounds.reach, *root.people(relaxed, point))
+        if exact is not None and self.run.offer(*exact):
+            seconds = min(POLISH, 0.05 * self.run.seconds_left)
+            polish(root.outer, root.problem, root.score, root.bounds.reach, self.run, exact, seconds)
 
     def look(self) -> None:
         """Look for pairs elsewhere now and then."""

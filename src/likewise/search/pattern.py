@@ -81,7 +81,7 @@ def _puzzle(part: Bounded, d: Array) -> Puzzle:
     low = np.concatenate([left.low[:last], right.low[:last], [0.0]])
     high = np.concatenate([left.high[:last], right.high[:last], [np.inf]])
     scale = 1.0 / np.maximum(np.abs(matrix).max(axis=1), SMALLEST)
-    worth = np.concatenate([*_worths(part), *_worths(part)])
+    worth = np.concatenate([np.empty(0), *_worths(part), *_worths(part)])
     worth = np.append(worth / max(float(worth.max(initial=0.0)), SMALLEST), 1.0)
     return Puzzle(matrix * scale[:, None], shift * scale, low * scale, high * scale, worth)
 

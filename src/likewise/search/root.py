@@ -47,7 +47,7 @@ DIVE, DIVE_EVERY = 1.0, 2  # seconds at most to dive for a pair, and rounds betw
 MATCH, MATCHES = 0.3, 4  # seconds to look for people on given pieces, and how many of them to climb from
 CLIMB = 0.2  # seconds to climb from where a dive ended
 ROUNDS = 40
-KEPT = 16  # points whose tangents are kept
+KEPT, KEPT_SWIFT = 16, 48  # points whose tangents are kept; where the kernel has them
 SHARPER = 8  # times to draw tangents before going on
 
 
@@ -160,7 +160,7 @@ class Root:
 
     def relaxed(self) -> Relaxed:
         """Return the model of the present question."""
-        return Relaxed(self.problem, self.bounds, self.score, self.question(), self.touches[-KEPT:])
+        return Relaxed(self.problem, self.bounds, self.score, self.question(), self.touches[-(KEPT_SWIFT if self.is_compiled else KEPT) :])
 
     def session(self, relaxed: Relaxed) -> Session | Swift:
         """Return the linear program of the whole."""
@@ -203,13 +203,13 @@ class Root:
             self.problem.metric.p == 2.0 and not self.problem.aside and len(self.problem.network.layers[0].bias) < free
         )
 
-    def people(self, part: Bounded) -> tuple[Array, Array]:
-        """Return the two people of a part's point, the most similar ones where it leaves that open.
+    def people(self, relaxed: Relaxed, point: Array) -> tuple[Array, Array]:
+        """Return the two people of a model's point, the most similar ones where it leaves that open.
 
         If even these are not similar, a tangent of the ball there is what rules out all that look like them.
         """
-        template = part.relaxed.template
-        left, right = part.point[template.left.x], part.point[template.right.x]
+        template = relaxed.template
+        left, right = point[template.left.x], point[template.right.x]
         if not self.is_blind:
             return left, right
         left, right = most_alike(self.problem, left, right)
@@ -234,7 +234,7 @@ class Root:
 
     def polish(self, part: Bounded) -> None:
         """Make the point of a part a real pair, and climb from there if it is better than the best or not alone."""
-        exact = repaired(self.outer, self.bounds.reach, *self.people(part))
+        exact = repaired(self.outer, self.bounds.reach, *self.people(part.relaxed, part.point))
         if exact is not None and (self.run.offer(*exact) or not self.is_blind):
             seconds = min(CLIMB, 0.05 * self.run.seconds_left)
             polish(self.outer, self.problem, self.score, self.bounds.reach, self.run, exact, seconds)
@@ -245,7 +245,7 @@ class Root:
         rng = np.random.default_rng(self.matches)
         self.matches += 1
         seen: list[Array] = []
-        for left, right in matched(part, self.bounds.reach, self.people(part), rng, end):
+        for left, right in matched(part, self.bounds.reach, self.people(part.relaxed, part.point), rng, end):
             exact = repaired(self.outer, self.bounds.reach, left, right)
             if exact is None or any(np.array_equal(exact[1], one) for one in seen):
                 continue
