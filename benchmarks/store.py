@@ -41,8 +41,10 @@ class Cell:
 
 
 def code_digest(source: Path = ROOT / "src" / "likewise") -> str:
-    """Return the SHA-256 of the source files that can change an answer."""
+    """Return the SHA-256 of the source files that can change an answer, the kernel's among them."""
     sha = hashlib.sha256()
+    for file in sorted((source.parent / "kernel").glob("*.?pp")):
+        sha.update(f"{file.name}\n".encode() + file.read_bytes() + b"\0")
     for file in sorted(source.rglob("*.py")):
         inside = file.relative_to(source)
         if inside.parts[0] not in HARMLESS:

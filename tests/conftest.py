@@ -80,3 +80,10 @@ values = ["artist", "baker"]
 kind = "lp"
 weights = 1.0
 """
+
+
+@pytest.fixture
+def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Python grow all trees."""
+    for module in ("branch", "root"):
+        monkeypatch.setattr(f"likewise.search.{module}.fits", lambda problem: False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.search import milp, root, search
+from likewise.search import fast, milp, root, search
 from likewise.search.primal import Primal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
@@ -34,17 +34,18 @@ def test_no_contradiction_with_what_is_known(name):
     assert problem.admits(cert.witness.left, cert.witness.right)
 
 
-# The gap of a verified pair of a network with neurons that hardly move. A badly scaled model of it once made a solver
-# "prove" .8821; only a second run, which found this pair, showed it.
-DELICATE = ("mild/adult_24|box|0.05", 0.892874)
+# A network with neurons that hardly move. A badly scaled model of it once made a solver "prove" less than a pair has
+# that only a second run found. (Which box it is depends on the eigenvectors that a machine's libraries choose.)
+DELICATE = "mild/adult_24|box|0.05"
 
 
 def test_no_bound_below_a_pair_that_the_search_is_not_shown(monkeypatch):
-    name, gap = DELICATE
+    gap = search(instance(DELICATE), engine="branch", solver="highs", seconds=8.0, gap=1e-5).lower
+    assert gap > 0.8
     monkeypatch.setattr(Primal, "look", lambda *_: None)
-    for module in (milp, root):
+    for module in (fast, milp, root):
         monkeypatch.setattr(module, "repaired", lambda *_: None)
-    cert = search(instance(name), engine="milp", solver="highs", seconds=8.0, gap=1e-5, delta=0.888)
+    cert = search(instance(DELICATE), engine="milp", solver="highs", seconds=8.0, gap=1e-5, delta=gap - 0.005)
     assert cert.upper >= gap
 
 

@@ -21,7 +21,7 @@ from likewise.bounds import Box, Differences, LayerBounds, Reach, reach, settle
 from likewise.bounds.difference import difference_lines
 from likewise.bounds.interval import affine
 from likewise.bounds.linear import Lines, activation_lines
-from likewise.search import milp, root, search
+from likewise.search import fast, milp, root, search
 from likewise.search.primal import Primal
 from likewise.search.score import Cut, tangents
 from likewise.solvers import Dual, dual
@@ -45,7 +45,7 @@ def question(seed: int) -> tuple[Case, float]:
 def blind(monkeypatch: pytest.MonkeyPatch) -> Patch:
     """Switch off what looks for pairs, and return how to plant a fault."""
     monkeypatch.setattr(Primal, "look", lambda *_: None)
-    for module in (milp, root):
+    for module in (fast, milp, root):
         monkeypatch.setattr(module, "repaired", lambda *_: None)
     return lambda where, what: monkeypatch.setattr(f"likewise.{where}", what)
 

@@ -54,6 +54,7 @@ def test_it_says_why_it_ended():
 
 
 @pytest.mark.parametrize("seed", [28, 46])
+@pytest.mark.usefixtures("without_kernel")
 def test_a_search_with_a_scout_is_sound_and_closes(seed, monkeypatch):
     sent = []
     send = branch.Root.send

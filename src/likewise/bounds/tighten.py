@@ -17,7 +17,7 @@ from likewise.bounds.interval import Box
 from likewise.bounds.stack import Zs
 from likewise.bounds.template import Template
 from likewise.bounds.twin import LayerBounds, TwinBounds
-from likewise.solvers import Dual, Session
+from likewise.solvers import Dual, Maximiser
 
 ALL = ("left", "right", "dz")
 Mask = NDArray[np.bool_]
@@ -40,7 +40,7 @@ class Tightener:
     """A warm linear program over a template, when to stop, and who is told of each new bound."""
 
     template: Template
-    session: Session
+    session: Maximiser
     deadline: float
     tell: Callable[[Lemma], None] = lambda lemma: None
 

@@ -30,7 +30,7 @@ from likewise.solvers import Solver
 WIDE = 600  # neurons, beyond which a linear program takes minutes
 FOR_REACH, MOST_REACH = 0.3, 10.0  # share of the time, and seconds, to find out which categories can change
 WORTH_A_SCOUT = 2.0  # seconds left; a process takes half of one to begin
-FIRST_LOOK = 0.3  # seconds for pairs before anything is bounded
+FIRST_LOOK, FIRST_LOOK_SWIFT = 0.3, 0.1  # seconds for pairs before anything is bounded; where the kernel finds its own
 AT_ONCE = 24  # parts to split at a time where splits are not tried out first
 AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened has them tightened again
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
@@ -76,12 +76,15 @@ def begin(problem: Problem, run: Run) -> Root:
         while not run.done:
             root.look(run.seconds_left)
     elif not run.done:
-        root.look(min(FIRST_LOOK, 0.2 * run.seconds_left))
+        root.look(min(FIRST_LOOK_SWIFT if root.is_compiled else FIRST_LOOK, 0.2 * run.seconds_left))
     return root
 
 
 def grow(root: Root, threads: int) -> None:
     """Close the gap from what is known; with a thread to spare, a scout looks for pairs meanwhile."""
+    if root.is_compiled:
+        climb(root, threads)
+        return
     # A better pair makes a sharper cut, and wide networks need longer to find one.
     root.look(min(LOOK_PER_NEURON * open_count(root.bounds), 0.05 * root.run.seconds_left))
     if root.run.done:

@@ -1,18 +1,18 @@
 """Compiled: what the kernel is told of a question, and how its tree is written to the proof.
 
-The kernel (`src/kernel/`, C++) grows the tree of relu networks a hundred times faster than Python does. It keeps one linear
-program, of which only bounds change from part to part: slopes of lines are those of the root, their offsets follow the
-part's intervals. Every bound is rebuilt from multipliers with outward rounding there, and can be derived again here: the
-multipliers of a part are those of `Relaxed`'s rows, so `Template.argument` makes an argument of them for the proof.
+The kernel (`src/kernel/`, C++) grows the tree of relu networks, thousands of parts a second. It keeps one program
+whose bounds alone change from part to part: slopes of lines are those of the root, their offsets follow the part's
+intervals. Every bound is rebuilt from multipliers there, rounded outward. They are multipliers of `Relaxed`'s rows, so
+`Template.argument` makes an argument of them, which a checker evaluates on its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from likewise.bounds import TwinBounds
@@ -21,10 +21,10 @@ from likewise.bounds.template import Template
 from likewise.problem import Problem
 from likewise.rounding import Array, dot_error
 from likewise.search.relaxed import Relaxed
-from likewise.solvers import Dual
+from likewise.solvers import Dual, LinearModel
 
 try:
-    from likewise.search import _kernel
+    from likewise.search import _kernel  # type: ignore[attr-defined]
 except ImportError:  # not built: `missing` says so wherever it would have been used
     _kernel = None
 
@@ -47,7 +47,7 @@ def fits(problem: Problem) -> bool:
 
 
 def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:
-    """Return the arrays that the kernel's `Tree` is made of; `bounds` are the root's, which `relaxed` is filled with."""
+    """Return the arrays that the kernel's `Tree` is made of; `relaxed` is filled with `bounds`, those of the root."""
     template = relaxed.template
     lines = template.lines(bounds.layers)
     model = template.fill(problem, bounds, lines, relaxed.objective)
@@ -159,9 +159,9 @@ def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Arra
     return found
 
 
-def _kept(model: Any, bounds: TwinBounds, layers: list[dict[str, Any]]) -> Array:
+def _kept(model: LinearModel, bounds: TwinBounds, layers: list[dict[str, Any]]) -> NDArray[np.bool_]:
     """Mark the rows that say something: not those without sides, nor those of neurons on one straight piece."""
-    kept = np.isfinite(model.row_lower) | np.isfinite(model.row_upper)
+    kept = np.asarray(np.isfinite(model.row_lower) | np.isfinite(model.row_upper))
     for b, rows in zip(bounds.layers, layers, strict=True):
         if "flat" not in rows:
             continue
@@ -222,7 +222,7 @@ def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list
 
 
 class Swift:
-    """As `solvers.Session`, of the relaxed model of a whole question and by the kernel: one objective after the other."""
+    """A `Maximiser` over the relaxed model of a whole question, by the kernel: one objective after the other."""
 
     def __init__(self, problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> None:
         assert _kernel is not None
@@ -239,7 +239,8 @@ class Swift:
         self.proof = Dual(bound, y, mu)
         return bound, point[: self.columns]
 
-    def change_bounds(self, columns: Sequence[int], lower: Sequence[float], upper: Sequence[float]) -> None:
+    def change_bounds(self, columns: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> None:
         """Replace the bounds of some variables."""
-        for column, low, high in zip(columns, lower, upper, strict=True):
+        given = (np.atleast_1d(one).tolist() for one in (columns, lower, upper))
+        for column, low, high in zip(*given, strict=True):
             self._linear.limit(column, low, high)

@@ -29,7 +29,10 @@ SLICE = 0.25  # seconds that the kernel works between looks at what it has found
 BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked at before a slice is over
 POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
 STUCK = 8  # parts that cannot be split whose points are looked at
-PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for that
+PATIENCE, PATIENCE_SHARE = (
+    2.0,
+    0.3,
+)  # seconds before all of the root is narrowed, and the share of what is left for that
 LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
 
 
@@ -99,16 +102,16 @@ class Fast:
     def _split(self, what: What) -> tuple[int, int, int, int, int] | None:
         """Return a proof's split as the kernel has it; None if it has no such splits."""
         kind, first, where, at = what
-        if kind in ("left", "right", "dz"):
+        if isinstance(first, int) and isinstance(where, int):
             is_hidden = first < len(self.root.problem.network.layers) - 1
             return (KINDS.index(kind), 2, first, where, 0) if at == 0.0 and is_hidden else None
         groups = self.root.problem.right.groups
-        if kind != "category" or where not in groups or np.count_nonzero(at) != 1:
+        if not isinstance(where, slice) or where not in groups or np.count_nonzero(at) != 1:
             return None
         is_shared = bool(self.root.bounds.reach.shared[where].all())
         if is_shared != (first == "both"):
             return None
-        return (KINDS.index(kind), SIDES.index(first), 0, groups.index(where), where.start + int(np.argmax(at)))
+        return (KINDS.index(kind), SIDES.index(str(first)), 0, groups.index(where), where.start + int(np.argmax(at)))
 
     def renew(self) -> None:
         """Go on with a model of what is known by now."""
@@ -166,7 +169,7 @@ class Fast:
             for lemma_layer, neuron, sign, *how in self.tree.lemmas(node):
                 log.lemma(node, lemma_layer, neuron, "dz", float(sign), self._argument(lines, *how))
             if state == SPLIT:
-                what: tuple[object, ...] = (KINDS[kind], layer, place, 0.0)
+                what: What = (KINDS[kind], layer, place, 0.0)
                 if KINDS[kind] == "category":
                     group = groups[place]
                     mask = np.arange(group.start, group.stop) == chosen

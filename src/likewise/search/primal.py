@@ -15,7 +15,7 @@ from likewise.search.run import Run, repaired
 from likewise.search.score import Score
 
 POOL = 6  # kinds of pairs (by their categories) to polish from one pool
-ONCE = 1.0  # seconds that a first climb may take, if it takes so long
+ONCE = 0.3  # seconds that a first climb may take, if it takes so long
 FRESH = 4  # turns after which new pairs are sought from scratch
 MOVES = (exchange, kick, exchange, breed)
 SEED = 0

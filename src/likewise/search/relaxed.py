@@ -16,7 +16,7 @@ from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.question import Question
 from likewise.search.score import Score, tangent_points, tangents
-from likewise.solvers import Dual, Session, adapted
+from likewise.solvers import Dual, Maximiser, Session, adapted
 
 TANGENTS = 24
 BALL = 1e-4  # how far the polyhedron may exceed the ball where no tangent is drawn, relative
@@ -80,7 +80,7 @@ class Relaxed:
         rows[self.cuts] = old.cuts[apart.argmin(axis=1)]
         return adapted(basis, rows)
 
-    def demand(self, session: Session, slack: float) -> None:
+    def demand(self, session: Maximiser, slack: float) -> None:
         """Let a session's further objectives range over pairs of at least this slack only."""
         session.change_bounds([self.slack], [max(slack, -DEEPEST)], [self.most])
 

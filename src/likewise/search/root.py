@@ -16,6 +16,7 @@ import numpy as np
 
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
+from likewise.bounds.argument import ALWAYS
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.template import Template
@@ -38,7 +39,7 @@ from likewise.search.run import Run, repaired
 from likewise.search.score import Score
 from likewise.search.scout import Order, Scout
 from likewise.search.tree import Bounded, Half, Part
-from likewise.solvers import Session
+from likewise.solvers import Maximiser, Session
 
 STALLED, SLOW = 0.95, 0.985  # a round that leaves more of the slack than this is the last one; where time is given
 BENT = 0.05  # a share of the slack that is worth another tangent
@@ -160,15 +161,21 @@ class Root:
 
     def relaxed(self) -> Relaxed:
         """Return the model of the present question."""
-        return Relaxed(self.problem, self.bounds, self.score, self.question(), self.touches[-(KEPT_SWIFT if self.is_compiled else KEPT) :])
+        return Relaxed(
+            self.problem,
+            self.bounds,
+            self.score,
+            self.question(),
+            self.touches[-(KEPT_SWIFT if self.is_compiled else KEPT) :],
+        )
 
-    def session(self, relaxed: Relaxed) -> Session | Swift:
+    def session(self, relaxed: Relaxed) -> Maximiser:
         """Return the linear program of the whole."""
         if self.is_compiled:
             return Swift(self.problem, self.bounds, relaxed)
         return relaxed.session(self.problem, self.bounds, None if self.last is None else relaxed.adapted(*self.last))
 
-    def _sharp(self) -> tuple[Relaxed, Session | Swift, float, Array]:
+    def _sharp(self) -> tuple[Relaxed, Maximiser, float, Array]:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
         for _ in range(SHARPER):
             relaxed = self.relaxed()
@@ -283,10 +290,10 @@ class Root:
         """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""
         template = model.template if isinstance(model, Relaxed) else model
         lines = template.lines((bounds or self.bounds).layers)
-        cuts = (model.tangents, model.cuts) if isinstance(model, Relaxed) else ()
+        tangents, rows = (model.tangents, model.cuts) if isinstance(model, Relaxed) else (ALWAYS, None)
 
         def tell(lemma: Lemma) -> None:
-            argument = template.argument(lemma.proof.multipliers, lines, *cuts, round_mu=lemma.proof.mu)
+            argument = template.argument(lemma.proof.multipliers, lines, tangents, rows, lemma.proof.mu)
             self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, argument)
 
         return tell

@@ -8,7 +8,7 @@ from importlib import import_module
 from likewise.errors import InputError, MissingExtra
 from likewise.solvers._model import Answer, Limits, LinearModel, Progress, Solver, Status, Watch
 from likewise.solvers.safe import Dual, dual, dual_bound
-from likewise.solvers.session import Session, adapted, solver_room
+from likewise.solvers.session import Maximiser, Session, adapted, solver_room
 
 __all__ = [
     "NAMES",
@@ -16,6 +16,7 @@ __all__ = [
     "Dual",
     "Limits",
     "LinearModel",
+    "Maximiser",
     "Progress",
     "Session",
     "Solver",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import highspy
 import numpy as np
@@ -27,6 +27,26 @@ _COLD = {"simplex_strategy": 1, "simplex_scale_strategy": 2, "primal_simplex_bou
 LARGEST_TRUSTED = 1e7  # coefficients beyond which HiGHS was seen to call a false bound optimal
 ITERATIONS = 20_000  # of the simplex method, and 20 more for each row and column; then a bound is taken as it is
 SECONDS = 5.0  # likewise, where steps are slow or numbers so wild that the method turns in circles
+
+
+class Maximiser(Protocol):
+    """What bounds one linear function after the other over the same polyhedron, each with its proof."""
+
+    proof: Dual
+
+    @property
+    def columns(self) -> int:
+        """How many variables the model has."""
+
+    @property
+    def basis(self) -> object:
+        """Where the last objective has led."""
+
+    def maximise(self, objective: Array) -> tuple[float, Array]:
+        """Return a proven upper bound on objective.x, and a point."""
+
+    def change_bounds(self, columns: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> None:
+        """Replace the bounds of some variables."""
 
 
 @final
