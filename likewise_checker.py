@@ -4,9 +4,9 @@ A certificate claims: two people of the domain whose distance is at most eps are
 such pair is scored at least `lower` apart. This file, with Python and numpy, derives both numbers again from what is in
 the certificate: the question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`: a
 tree of parts of all pairs. A part has an interval for every number of a pair: x of both people and their difference d,
-per layer z and v = f(z) of both, and their differences dz, dv. A split cuts one of them, a person's categories, or
-"same category or not" in two parts that cover it. An *argument* bounds a linear function of these numbers by
-multipliers of the equations between them. Any multipliers prove something: `Part.bound` says what, and why.
+per layer z and v = f(z) of both, and dz, dv. A split cuts one of them, a person's categories, or "same category or not"
+in two parts that cover it. An *argument* bounds a linear function of these numbers by multipliers of the equations
+between them. Any multipliers prove something: `Part.bound` says what, and why.
 
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
@@ -31,8 +31,8 @@ from itertools import pairwise, takewhile
 import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
-LIMIT = 1 << 30  # bytes that a question, or a model, may unpack to; the proof is read as a stream
-WIDEST, DEEPEST = 1 << 25, 10_000  # numbers in one matrix, and parts on a path of the tree, at most
+# Bytes that a question, or a model, may unpack to (a proof is a stream), numbers in a matrix, parts on a path: at most.
+LIMIT, WIDEST, DEEPEST = 1 << 30, 1 << 25, 10_000
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
 EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
 
@@ -146,7 +146,8 @@ class Layer:
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
         require(is_layer and (abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "an odd, or huge, layer")
         self.floats, self.weight, self.bias, self.names = (weight, bias), real(weight), real(bias), tuple(names)
-        self.pieces = [(np.array(names) == name, *piece) for name in dict.fromkeys(names) for piece in PIECES[name]]
+        some = {n: np.array(names) == n if len({*names}) > 1 else slice(None) for n in names}  # of each activation
+        self.pieces = [(rows, *piece) for name, rows in some.items() for piece in PIECES[name]]
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
         self.less = -np.array([[self.bias, self.bias, 0 * self.bias]] * 2)  # of left, right and difference
@@ -157,9 +158,9 @@ class Layer:
         best = np.full(p.shape, -INF, dtype=p.dtype)
         for rows, start, stop, bend, f, slope in self.pieces:
             (k, m, a, b), trusted = (n[..., rows] for n in (p, c, low, high)), bool(bend or not EXACT[0])
-            inside, ends = (a <= stop) & (b >= start), real(np.clip([a, b], start, stop))
-            bent, z, more = inside & (ends[0] < ends[1]) & (k * bend < 0), ends.copy(), 0 * ends
-            if bent.any():
+            inside, z, more = (a <= stop) & (b >= start), real(np.clip([a, b], start, stop)), 0 * k
+            if bend and (bent := inside & (z[0] < z[1]) & (k * bend < 0)).any():
+                ends, z, more = z, z.copy(), 0 * z
                 (left, right), g, h = ends[:, bent].astype(np.float64), k[bent], m[bent]
                 rises, falls = g * slope(right) - h >= 0, g * slope(left) - h <= 0
                 left, right = np.where(rises, right, left), np.where(falls & ~rises, left, right)
@@ -173,13 +174,14 @@ class Layer:
                 more[:, bent] = (g * s - h) * reach + 2 * off * abs(reach)
             value = f(z)
             more = more + abs(k) * (1 + abs(value)) * trusted / 2**48 + error(8, abs(k * value) + abs(m * z))
-            found = (k * value - m * z + more).max(axis=0)
-            best[..., rows] = np.maximum(best[..., rows], np.where(inside, found, -INF))
+            found = np.where(inside, (k * value - m * z + more).max(axis=0), -INF)
+            best[..., rows] = np.maximum(best[..., rows], found)
         return best
 
     def values(self, box):
         """Bound f(z) over a box of z."""
-        return np.array([sign * self.top(0 * box[0] + sign, 0 * box[0], *box) for sign in (-1, 1)])
+        signs = np.array([0 * box[0] - 1, 0 * box[0] + 1])
+        return signs * self.top(signs, 0 * box[0], *box)
 
     def quotients(self, low, high):
         """Bound all (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
@@ -277,6 +279,7 @@ class Question:
             require((2 if source else 18) * layer.weight.size <= WIDEST, "the network is too wide to be checked")
             layer.source, layer.z, layer.v = (self.places[stage] for stage in (source, 2 * i + 1, 2 * i + 2))
             layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
+        self.stage = [0] * self.x.stop + [i for i, n in enumerate(sizes[1::2]) for _ in range(6 * n)]  # of a number
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
@@ -351,7 +354,7 @@ class Part:
     `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both."""
 
     def __init__(self, question):
-        self.question, self.since, self.cap, self.alive = question, -INF, INF, True
+        self.question, self.since, self.cap, self.alive, self.dirty, self.slopes = question, -INF, INF, True, 0, []
         self.differ = np.zeros(len(question.one.groups), dtype=bool)
         left, right = (real(person.box) for person in question.people)
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
@@ -363,12 +366,14 @@ class Part:
         return self.box[:, place].reshape(2, 3, -1)
 
     def settle(self):
-        """Carry intervals through the layers; a number that has no value left shows that no pair is here.
+        """Carry intervals on from the first layer that has changed; a number without a value shows that nobody is here.
         left - right = difference, of all numbers; f(z_left) - f(z_right) = s dz with s a difference quotient of f."""
-        x, self.slopes = self.triple(self.question.x), []
-        x[:] = agreed(x)
-        self.alive &= not (self.people(0 * x[:1]) == -INF).any()  # a group has no category left, or no change
-        for layer in takewhile(lambda _: self.alive, self.question.layers):
+        x, first, self.dirty = self.triple(self.question.x), self.dirty, len(self.question.layers)
+        self.slopes = self.slopes[:first]
+        if first == 0:
+            x[:] = agreed(x)
+            self.alive &= not (self.people(0 * x[:1]) == -INF).any()  # a group has no category left, or no change
+        for layer in takewhile(lambda _: self.alive, self.question.layers[first:]):
             z, v, source = (self.triple(place) for place in (layer.z, layer.v, layer.source))
             ends = times(layer.weight, source)
             if layer.fan is not None:
@@ -386,8 +391,7 @@ class Part:
             self.slopes.append(slopes)
         self.alive &= not (self.box[0] > self.box[1]).any()
         d, scored = (float(self.box[1, k]) if self.alive else -INF for k in (self.question.d, self.question.scored))
-        gap = np.fmin(self.question.gap(0.0, d), scored)  # what is no number bounds nothing
-        self.cap = np.fmin(self.cap, np.maximum(gap, self.since))
+        self.cap = np.fmin(self.cap, np.maximum(np.fmin(self.question.gap(0.0, d), scored), self.since))  # but for NaN
 
     def people(self, c):
         """Return numbers whose sum bounds c.(left, right, difference) over the people of this part, row by row.
@@ -440,6 +444,7 @@ class Part:
         given = real([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
         weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
         y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
+        self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive else ()
         for value, (k, sign), weight in zip(shown, targets, weights.sum(axis=1)):
             if sign:
@@ -448,13 +453,11 @@ class Part:
             else:
                 slack = -1.0 if value < 0 else float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
                 self.cap = np.fmin(self.cap, np.maximum(question.gap(t, slack), self.since))
-        if any(sign for _, sign in targets):
-            self.settle()
 
     def narrow(self, k, sign, value):
         """Move the upper (sign 1) or lower end of an interval inward, to a whole step if the number has steps: x is low
         + i step with i <= (value - low) / step + off; a difference is 0, or within off of whole steps other than 0."""
-        width, end = self.question.width, int(sign > 0)
+        width, end, self.dirty = self.question.width, int(sign > 0), min(self.dirty, self.question.stage[k])
         ends, steps = [self.box[end, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
         if steps and math.isfinite(value):
             low, _, step, off = steps if k < 2 * width else (0.0, *steps[1:])
@@ -475,10 +478,9 @@ class Part:
             return halves
         side, group = take(file, "<BH")
         require(tag in (b"C", b"S") and side < 3 and group < len(question.one.groups), "a split of nothing there is")
-        columns = question.one.groups[group]
+        columns, halves[0].dirty, halves[1].dirty = question.one.groups[group], 0, 0
         if tag == b"S":  # another category on the left than on the right, or the same
-            halves[0].differ[group] = True
-            halves[1].triple(question.x)[:, DIFFERENCE, columns] = 0
+            halves[0].differ[group], halves[1].triple(question.x)[:, DIFFERENCE, columns] = True, 0
             return halves
         shown = np.array(take(file, f"{columns.stop - columns.start}B")) == 1
         for half, some in zip(halves, (shown, ~shown)):  # one person's categories: some, or the others
@@ -493,10 +495,10 @@ def upper_bound(question, file):
     worst, todo = -INF, [Part(question)]
     while todo:
         part = todo.pop()
-        part.settle()
         while (tag := take(file, "c")[0]) == b"A":
             part.use(file)
         if tag == b"E":
+            part.settle()
             worst = max(worst, part.cap)
         else:
             require(len(todo) < DEEPEST, "the tree is too deep")
@@ -553,8 +555,7 @@ def derive(found, archive, model, network, exact):
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
     require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-    EXACT[0] = bool(exact)
-    proof = manifest["proof"] if manifest["version"] == 5 else {}  # before, there was none, or one of another form
+    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 5 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")
     for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):
@@ -591,8 +592,7 @@ def main(argv=None):
     parser.add_argument("--exact", action="store_true", help="rational arithmetic, for small networks")
     found = check(**vars(parser.parse_args(argv)))
     print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
-    for name in ("lower", "upper", "claimed", "trusted", "reasons"):
-        print(f"  {name:8}  {found[name]}")
+    print(*(f"  {name:8}  {found[name]}" for name in ("lower", "upper", "claimed", "trusted", "reasons")), sep="\n")
     return found["code"]
 
 

@@ -69,9 +69,10 @@ def followed(path, lefts, rights, rng, noise, patch):
         def halved(part, file, tag, pairs=pairs):
             nonlocal lost
             halves = split(part, file, tag)
+            known = part.__dict__.setdefault("pairs", np.ones(len(pairs.gaps), dtype=bool))
             for half in halves:
-                half.pairs = part.pairs & pairs.in_part(half)
-            wide = part.pairs & (pairs.gaps > part.since + NEAR)
+                half.pairs = known & pairs.in_part(half)
+            wide = known & (pairs.gaps > part.since + NEAR)
             lost += int((wide & ~halves[0].pairs & ~halves[1].pairs).sum())
             return halves
 
