@@ -1,5 +1,7 @@
 """The compiled part of likewise: the branch and bound over relu networks. All else is in pyproject.toml."""
 
+from glob import glob
+
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
 
@@ -9,7 +11,7 @@ setup(
             "likewise.search._kernel",
             ["src/kernel/module.cpp"],
             include_dirs=["src/kernel"],
-            depends=["src/kernel/simplex.hpp", "src/kernel/part.hpp", "src/kernel/tree.hpp"],
+            depends=[*glob("src/kernel/*.hpp")],
             cxx_std=17,
             extra_compile_args=["-O3"],
             extra_link_args=["-pthread"],

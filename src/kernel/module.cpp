@@ -3,7 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "tree.hpp"
+#include "branching.hpp"
 
 namespace py = pybind11;
 using namespace likewise;

@@ -19,7 +19,7 @@ from likewise.proof import Log, argued_bounds
 from likewise.proof.coding import What
 from likewise.search.bounding import Job, Result, bound
 from likewise.search.choose import Experience, candidates
-from likewise.search.compiled import fits
+from likewise.search.compiled import missing, would_fit
 from likewise.search.fast import Fast
 from likewise.search.inner import inner_problem
 from likewise.search.root import Root, open_count
@@ -103,10 +103,14 @@ def climb(root: Root, threads: int) -> None:
     root.narrow(1 / 2)
     if root.run.done:
         return
-    if fits(root.problem):
+    if root.is_compiled:
         Fast(root, threads).close()
-    else:
-        Branch(root, threads).close()
+        return
+    if missing and would_fit(root.problem):
+        root.run.notes.append(
+            "the kernel was not built (it takes a C++ compiler at install): Python grows the tree, slowly"
+        )
+    Branch(root, threads).close()
 
 
 class Branch:

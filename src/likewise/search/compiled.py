@@ -36,14 +36,14 @@ missing = _kernel is None
 
 
 def fits(problem: Problem) -> bool:
-    """Tell whether the kernel can grow the tree of a problem: relu layers, a logit, columns and categories."""
+    """Tell whether the kernel is there, and can grow the tree of a problem."""
+    return not missing and would_fit(problem)
+
+
+def would_fit(problem: Problem) -> bool:
+    """Tell whether a problem is one for the kernel: relu layers, a logit, numbers and categories, no embedding aside."""
     hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
-    return (
-        not missing
-        and all(names == {"relu"} for names in hidden)
-        and not problem.aside
-        and not len(problem.right.integers)
-    )
+    return all(names == {"relu"} for names in hidden) and not problem.aside and not len(problem.right.integers)
 
 
 def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from likewise.search.run import repaired
 SLICE = 0.25  # seconds that the kernel works between looks at what it has found
 BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked at before a slice is over
 POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
+MOST = 2_000_000  # parts of a tree, of some thousand bytes each
 STUCK = 8  # parts that cannot be split whose points are looked at
 PATIENCE, PATIENCE_SHARE = (
     2.0,
@@ -82,6 +83,9 @@ class Fast:
                 self.replant()
             elif is_better or self._asked() > self.drawn:
                 self.renew()
+            elif self.tree.size > MOST:
+                self.run.notes.append(f"the tree has more than {MOST} parts: it is left as it is")
+                return
             elif self.tree.open == self.tree.stuck:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return

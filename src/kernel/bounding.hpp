@@ -1,0 +1,216 @@
+// Bounding: the slack of a part by its program, pairs where its point is, and its dz narrowed under the cut.
+#pragma once
+#include "tree.hpp"
+
+namespace likewise {
+
+constexpr long STEPS = 2000;             // and for a part
+constexpr double BELOW = -1e-8;          // a slack that is surely below 0
+constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
+constexpr double SHARE = 0.25;            // of the steps of the simplex method, to narrow
+constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
+constexpr double COARSE = 0.3;
+constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
+
+inline Worker::Worker(Tree &tree) : tree_(tree) {
+    here_ = std::make_unique<Tableau>(tree.question.program);
+    for (auto &v : values_) v.resize(tree.question.neurons);
+}
+
+inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
+    const Question &q = tree_.question;
+    out.part = std::move(part);
+    out.alive = settle(q, out.part, values_);
+    out.is_open = out.finished = false;
+    out.slack = out.upper = out.own = -INF;
+    if (!out.alive) return;
+    fill(q, out.part, values_, low_, high_);
+    long before = tableau.pivots;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
+        out.finished = ended == Ended::optimal;
+        out.y = tableau.multipliers();
+        out.slack = q.program.bound(out.y, q.program.cost, low_.data(), high_.data());
+        double expected = ended == Ended::empty ? -1.0 : tableau.objective();
+        bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
+                                                                    : out.slack <= expected + 1e-7 * (1 + std::fabs(expected));
+        if (good) break;
+        if (attempt == 0) tableau.refresh();
+    }
+    out.is_open = !(out.slack < 0);
+    out.own = gap_from_slack(q.curved, q.t, out.slack);
+    out.upper = std::min(known, out.own);
+    out.x.resize(q.program.variables());
+    tableau.point(out.x);
+    bounded_++;
+    {
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        tree_.bounded++;
+        tree_.steps += tableau.pivots - before;
+    }
+}
+
+// Draw the left person towards the right one until they are similar; false if categories differ and forbid it.
+inline bool Worker::draw_in(Pair &pair) const {
+    const Ball &ball = tree_.question.program.ball;
+    const std::vector<int> &of = tree_.question.compared;
+    double squares = 0;
+    for (int k = 0; k < ball.height; k++) {
+        double s = 0;
+        for (size_t c = 0; c < of.size(); c++) s += ball.full[k * of.size() + c] * (pair.left[of[c]] - pair.right[of[c]]);
+        squares += s * s;
+    }
+    const double norm = std::sqrt(squares), share = ball.eps / std::max(norm, 1e-300) * (1 - 1e-9);
+    if (ball.empty() || norm <= ball.eps) return true;
+    for (int c : of) {
+        if (tree_.question.grouped[c] && pair.left[c] != pair.right[c]) return false;
+        pair.left[c] = pair.right[c] + share * (pair.left[c] - pair.right[c]);
+    }
+    return true;
+}
+
+inline void Worker::offer(const std::vector<double> &x) {
+    const Question &q = tree_.question;
+    Pair pair;
+    for (int side = 0; side < 2; side++) {
+        std::vector<double> &person = side == 0 ? pair.left : pair.right;
+        const int width = int(q.x[side].size());
+        person.resize(width);
+        for (int c = 0; c < width; c++) person[c] = std::min(std::max(x[q.x[side][c]], q.x_low[side][c]), q.x_high[side][c]);
+        for (const Group &g : q.groups) {
+            int best = g.start;
+            for (int c = g.start; c < g.stop; c++)
+                if (person[c] > person[best]) best = c;
+            for (int c = g.start; c < g.stop; c++) person[c] = c == best;
+        }
+    }
+    if (!draw_in(pair)) return;
+    double logit[2];
+    for (int side = 0; side < 2; side++) {
+        std::vector<double> v = side == 0 ? pair.left : pair.right, z;
+        for (size_t index = 0; index < q.layers.size(); index++) {
+            const Layer &layer = q.layers[index];
+            z.assign(layer.bias.begin(), layer.bias.end());
+            for (int j = 0; j < layer.height; j++)
+                for (int c = 0; c < layer.width; c++) z[j] += layer.weight[size_t(j) * layer.width + c] * v[c];
+            v = z;
+            if (index + 1 < q.layers.size())
+                for (double &one : v) one = relu(one);
+        }
+        logit[side] = v[0];
+    }
+    pair.gap = q.curved ? logistic(logit[0]) - logistic(logit[1]) : logit[0] - logit[1];
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    if (pair.gap <= tree_.known_) return;
+    tree_.known_ = pair.gap;
+    if (pair.gap > tree_.better_) tree_.stop_ = true;
+    tree_.pairs.push_back(std::move(pair));
+}
+
+// Decide all categories as the point does, then all phases; the program's point is then all but a pair.
+inline void Worker::dive(const Bound &now) {
+    const Question &q = tree_.question;
+    if (!spare_) spare_ = std::make_unique<Tableau>(*here_);
+    *spare_ = *here_;
+    Bound next;
+    next.part = now.part;
+    next.x = now.x;
+    for (int stage = 0; stage < 3; stage++) {
+        Part part = next.part;
+        if (stage == 0) {
+            if (q.groups.empty()) continue;
+            for (int side = 0; side < 2; side++)
+                for (const Group &g : q.groups) {
+                    int best = -1;
+                    for (int c = g.start; c < g.stop; c++)
+                        if (part.allowed[side][c] && (best < 0 || next.x[q.x[side][c]] > next.x[q.x[side][best]])) best = c;
+                    for (int c = g.start; c < g.stop; c++) part.allowed[side][c] = c == best;
+                }
+            if (!enter(q, part, 0) || !enter(q, part, 1)) return;
+        } else {
+            for (size_t index = 0; index + 1 < q.layers.size(); index++) {
+                if (stage == 1 && index > 0) break;
+                const Layer &layer = q.layers[index];
+                for (int j = 0; j < layer.height; j++)
+                    for (int side = 0; side < 2; side++) {
+                        Interval &box = part.box[side][layer.first + j];
+                        if (box.low < 0 && box.high > 0) (next.x[layer.z[side][j]] > 0 ? box.low : box.high) = 0.0;
+                    }
+            }
+        }
+        Part given = std::move(part);
+        bound(std::move(given), *spare_, INF, STEPS, next);
+        if (!next.is_open || !next.finished) return;
+        offer(next.x);
+    }
+}
+
+// Whether to narrow the dz of a part: its slack has fallen since they were, and not too much of the time goes there.
+inline bool Worker::worth_narrowing(int id, const Bound &now) {
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < SHARE * double(here_->pivots + 200);
+}
+
+// Narrow the dz of a part's open neurons, for pairs at the threshold (so that the slack is at least 0), and bound it anew.
+inline void Worker::narrow(int id, Bound &now) {
+    const Question &q = tree_.question;
+    if (!spare_) spare_ = std::make_unique<Tableau>(*here_);
+    *spare_ = *here_;
+    const long before = spare_->pivots;
+    spare_->accuracy = COARSE;
+    if (!settle(q, now.part, values_)) return;
+    fill(q, now.part, values_, low_, high_);
+    low_[q.goal] = std::max(low_[q.goal], 0.0);
+    std::vector<Lemma> lemmas;
+    for (size_t index = 0; index < q.layers.size(); index++) {
+        const Layer &layer = q.layers[index];
+        for (int j = 0; j < layer.height; j++) {
+            const int at = layer.first + j;
+            const Interval s = slopes(now.part.box[0][at], now.part.box[1][at]), &dz = now.part.box[2][at];
+            if (index + 1 < q.layers.size() && s.low == s.high) continue;
+            for (int sign : {1, -1}) {
+                std::vector<double> cost(q.program.columns, 0.0);
+                cost[layer.z[0][j]] += sign;
+                cost[layer.z[1][j]] -= sign;
+                spare_->aim(std::move(cost));
+                spare_->solve(low_.data(), high_.data(), -INF, NARROWED);
+                Multipliers y = spare_->multipliers();
+                const double upper = q.program.bound(y, spare_->cost(), low_.data(), high_.data());
+                if (upper < (sign > 0 ? dz.high : -dz.low) - LEAST * (dz.high - dz.low))
+                    lemmas.push_back({int(index), j, sign, upper, shown(y, tree_.model)});
+            }
+        }
+    }
+    narrowing_ += spare_->pivots - before;
+    spare_->accuracy = here_->accuracy;
+    Part part = now.part;
+    bool alive = true;
+    for (const Lemma &lemma : lemmas) {
+        Interval &dz = part.box[2][q.layers[lemma.layer].first + lemma.neuron];
+        alive &= lemma.sign > 0 ? meet(dz, -INF, lemma.upper) : meet(dz, -lemma.upper, INF);
+    }
+    const double slack = now.slack;
+    double known;
+    {
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        known = tree_.nodes[id].upper;
+    }
+    if (alive)
+        bound(std::move(part), *here_, known, STEPS, now);
+    else
+        now.alive = now.is_open = false;
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    Node &node = tree_.nodes[id];
+    for (Lemma &lemma : lemmas) node.lemmas.push_back(std::move(lemma));
+    if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
+    node.upper = std::min(node.upper, std::max(now.upper, q.t));
+    node.settled = now.is_open && now.slack < AGAIN * slack ? slack : now.slack;  // it paid: try again soon
+    if (now.is_open) {
+        *node.part = now.part;
+        return;
+    }
+    node.state = now.alive ? CLOSED : EMPTY;
+    node.part.reset();
+}
+
+}  // namespace likewise

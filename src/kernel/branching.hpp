@@ -1,0 +1,277 @@
+// Branching: where to split a part, by trials of a few splits, and the way down from the widest part.
+#pragma once
+#include "bounding.hpp"
+
+namespace likewise {
+
+constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
+constexpr int RELIABLE = 4;              // how often a split was tried before it is taken at its word
+constexpr double OFF = 1e-10, WHOLE = 1e-7;
+constexpr long TRIAL = 30;               // steps of the simplex method in a trial
+constexpr int DIVE_EVERY = 16;           // parts between dives for a pair
+constexpr size_t DEEPEST = 400;
+
+inline std::vector<Split> Worker::candidates(const Part &part, const std::vector<double> &x) const {
+    const Question &q = tree_.question;
+    std::vector<Split> neurons, signs, columns;
+    for (size_t index = 0; index + 1 < q.layers.size(); index++) {
+        const Layer &layer = q.layers[index];
+        const bool is_last = index + 2 == q.layers.size();
+        for (int j = 0; j < layer.height; j++) {
+            const int at = layer.first + j;
+            const Interval &l = part.box[0][at], &r = part.box[1][at], &d = part.box[2][at], s = slopes(l, r);
+            if (s.low == s.high) continue;
+            // The gap never falls as the left output rises: what the last layer is off by the other way is harmless.
+            const double w = is_last ? q.layers.back().weight[j] : 0.0, wanted = w > 0 ? 1 : w < 0 ? -1 : 0;
+            auto harm = [](double off, double sign) { return sign == 0 ? std::fabs(off) : std::max(sign * off, 0.0); };
+            double z[2], v[2], f[2];
+            for (int side = 0; side < 2; side++) {
+                const Interval &box = part.box[side][at];
+                z[side] = std::min(std::max(x[layer.z[side][j]], box.low), box.high);
+                v[side] = x[layer.v[side][j]];
+                f[side] = relu(z[side]);
+                double off = harm(v[side] - f[side], side == 0 ? wanted : -wanted) * layer.influence[j];
+                if (off > OFF && box.low < 0 && box.high > 0)
+                    neurons.push_back({int8_t(side), 2, int(index), j, 0, off});
+            }
+            double off = 0.5 * harm((v[0] - v[1]) - (f[0] - f[1]), wanted) * layer.influence[j];
+            if (off > OFF && d.low < 0 && d.high > 0) signs.push_back({DZ, 2, int(index), j, 0, off});
+        }
+    }
+    const Layer &first = q.layers[0];
+    for (size_t k = 0; k < q.groups.size(); k++) {
+        const Group &g = q.groups[k];
+        for (int side = g.shared ? 1 : 0; side < 2; side++) {
+            int best = g.start;
+            for (int c = g.start; c < g.stop; c++)
+                if (x[q.x[side][c]] > x[q.x[side][best]]) best = c;
+            double missing = 1.0 - x[q.x[side][best]];
+            if (missing <= WHOLE) continue;
+            double effect = 0;
+            for (int c = g.start; c < g.stop; c++) {
+                if (x[q.x[side][c]] <= WHOLE) continue;
+                double e = 0;
+                for (int j = 0; j < first.height; j++)
+                    e += first.influence[j] * std::fabs(first.weight[size_t(j) * first.width + c]);
+                effect = std::max(effect, e);
+            }
+            columns.push_back({CATEGORY, int8_t(g.shared ? 2 : side), 0, int(k), best, missing * effect});
+        }
+    }
+    if (neurons.empty() && columns.empty()) neurons.swap(signs);
+    auto more = [](const Split &a, const Split &b) { return a.weight > b.weight; };
+    std::sort(neurons.begin(), neurons.end(), more);
+    std::sort(columns.begin(), columns.end(), more);
+    if (neurons.size() > NEURONS) neurons.resize(NEURONS);
+    if (columns.size() > COLUMNS) columns.resize(COLUMNS);
+    neurons.insert(neurons.end(), columns.begin(), columns.end());
+    std::sort(neurons.begin(), neurons.end(), more);
+    return neurons;
+}
+
+inline void Worker::run() {
+    const int me = [&] {
+        for (size_t k = 0; k < tree_.workers_.size(); k++)
+            if (tree_.workers_[k].get() == this) return int(k);
+        return 0;
+    }();
+    int idle = 0;
+    while (!tree_.over()) {
+        int id = -1;
+        Part part;
+        double known = INF;
+        {
+            std::lock_guard<std::mutex> lock(tree_.mutex_);
+            tree_.active_[me] = -1;
+            if (tree_.upper() <= tree_.wanted_) {
+                tree_.stop_ = true;
+                return;
+            }
+            if (!tree_.newest_.empty()) {
+                id = tree_.newest_.back();
+                tree_.newest_.pop_back();
+            } else if (!tree_.heap_.empty()) {
+                id = tree_.heap_.top().second;
+                tree_.heap_.pop();
+            }
+            if (id >= 0) {
+                tree_.active_[me] = id;
+                part = *tree_.nodes[id].part;
+                known = tree_.nodes[id].upper;
+            } else {
+                bool busy = false;
+                for (int other : tree_.active_) busy |= other >= 0;
+                if (!busy) {
+                    tree_.stop_ = true;
+                    return;
+                }
+            }
+        }
+        if (id < 0) {
+            std::this_thread::sleep_for(std::chrono::microseconds(std::min(500, 20 << std::min(idle++, 5))));
+            continue;
+        }
+        idle = 0;
+        Bound now;
+        bound(std::move(part), *here_, known, STEPS, now);
+        {
+            std::lock_guard<std::mutex> lock(tree_.mutex_);
+            Node &node = tree_.nodes[id];
+            if (!now.is_open || node.shown.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
+            node.upper = std::min(node.upper, now.upper);
+            if (!now.alive || !now.is_open) {
+                node.state = now.alive ? CLOSED : EMPTY;
+                node.part.reset();
+                tree_.active_[me] = -1;
+                continue;
+            }
+        }
+        if (now.finished) offer(now.x);
+        if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
+        if (worth_narrowing(id, now)) narrow(id, now);
+        while (now.is_open && branch(id, now)) {
+            std::lock_guard<std::mutex> lock(tree_.mutex_);
+            tree_.active_[me] = id;
+            if (tree_.over() || tree_.nodes[id].upper <= tree_.wanted_) {
+                tree_.push(id);
+                tree_.active_[me] = -1;
+                break;
+            }
+        }
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        tree_.active_[me] = -1;
+    }
+}
+
+// Split a part; go on with its wider half (`id` and `now` become those), and keep the other. False if none is open.
+inline bool Worker::branch(int &id, Bound &now) {
+    std::unique_lock<std::mutex> lock(tree_.mutex_);
+    const int depth = tree_.nodes[id].depth + 1;
+    const double upper = tree_.nodes[id].upper, settled = tree_.nodes[id].settled;
+    lock.unlock();
+    std::vector<Split> splits = candidates(now.part, now.x);
+    if (splits.empty() || depth >= int(DEEPEST)) {
+        lock.lock();
+        tree_.nodes[id].state = STUCK;
+        tree_.nodes[id].part = std::make_unique<Part>(now.part);
+        tree_.stuck_.push_back(id);
+        tree_.points.push_back(now.x);
+        return false;
+    }
+    auto key = [](const Split &s) { return std::array<int, 4>{s.kind, s.side, s.layer, s.place}; };
+    std::vector<Split> wanted;
+    {
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        double most = -1;
+        const Split *best = nullptr;
+        for (const Split &split : splits) {
+            const Brought &known = tree_.brought_[key(split)];
+            if (known.count < RELIABLE)
+                wanted.push_back(split);
+            else if (known.sum / known.count > most) {
+                most = known.sum / known.count;
+                best = &split;
+            }
+        }
+        if (best) wanted.push_back(*best);
+    }
+    for (auto *place : {&tried_[0], &tried_[1], &best_[0], &best_[1]})
+        if (!*place) *place = std::make_unique<Tableau>(*here_);
+    Bound halves[2], tried[2];
+    int chosen = -1;
+    double most = -1;
+    for (size_t k = 0; k < wanted.size(); k++) {
+        bool closes = false;
+        for (int half = 0; half < 2; half++) {
+            Part part;
+            tried[half] = Bound();
+            if (!halve(tree_.question, now.part, wanted[k], half, part)) {
+                closes = true;
+                continue;
+            }
+            *tried_[half] = *here_;
+            bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
+            closes |= !tried[half].is_open;
+        }
+        double gain = 1;
+        for (const Bound &half : tried) {
+            double fall = now.slack - (half.is_open ? std::max(half.slack, 0.0) : 0.0);
+            gain *= std::max(fall, 1e-6 * now.slack) / std::max(now.slack, 1e-300);
+        }
+        {
+            std::lock_guard<std::mutex> lock(tree_.mutex_);
+            Brought &known = tree_.brought_[key(wanted[k])];
+            if (known.count >= 20) {
+                known.sum *= 0.95;
+                known.count = 19;
+            }
+            known.sum += gain;
+            known.count++;
+        }
+        if (closes) gain += 2;
+        if (gain > most) {
+            most = gain;
+            chosen = int(k);
+            for (int half = 0; half < 2; half++) {
+                std::swap(halves[half], tried[half]);
+                std::swap(best_[half], tried_[half]);
+            }
+        }
+        if (closes) break;
+    }
+    int next = -1;
+    lock.lock();
+    const int first = int(tree_.nodes.size());
+    for (int half = 0; half < 2; half++) {
+        tree_.nodes.emplace_back();
+        Node &node = tree_.nodes.back();
+        Bound &bound = halves[half];
+        node.parent = id;
+        node.depth = depth;
+        keep(node, bound, tree_.model);
+        node.upper = bound.upper;
+        node.settled = settled;
+        if (bound.is_open && bound.own > upper && tree_.nodes[id].shown.model >= 0)  // what is known of the whole is better
+            node.shown = tree_.nodes[id].shown;
+        node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
+        if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;
+    }
+    Node &parent = tree_.nodes[id];
+    parent.state = SPLIT;
+    parent.split = wanted[chosen];
+    parent.child[0] = first;
+    parent.child[1] = first + 1;
+    parent.part.reset();
+    parent.shown = Shown();
+    if (next < 0) return false;
+    const int half = next - first;
+    if (halves[1 - half].is_open) {
+        tree_.nodes[first + 1 - half].part = std::make_unique<Part>(std::move(halves[1 - half].part));
+        tree_.push(first + 1 - half);
+    }
+    tree_.nodes[next].part = std::make_unique<Part>(halves[half].part);
+    const double known = tree_.nodes[next].upper;
+    lock.unlock();
+    std::swap(here_, best_[half]);
+    if (halves[half].finished)
+        now = std::move(halves[half]);
+    else
+        bound(Part(halves[half].part), *here_, known, STEPS, now);
+    lock.lock();
+    Node &node = tree_.nodes[next];
+    if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
+    node.upper = std::min(node.upper, now.upper);
+    if (!now.alive || !now.is_open) {
+        node.state = now.alive ? CLOSED : EMPTY;
+        node.part.reset();
+        return false;
+    }
+    lock.unlock();
+    if (now.finished) offer(now.x);
+    if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
+    id = next;
+    if (worth_narrowing(id, now)) narrow(id, now);
+    return now.is_open;
+}
+
+}  // namespace likewise

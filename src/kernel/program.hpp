@@ -1,0 +1,143 @@
+// Program: a linear program of which only bounds change, perhaps with a round ball, and what any multipliers prove of it.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace likewise {
+
+constexpr double INF = std::numeric_limits<double>::infinity();
+constexpr double UNIT = 1.1102230246251565e-16;
+constexpr double NUDGE = 1e-8;  // what nudging may add to an objective, for each column
+
+// Multipliers of rows, and of the ball.
+struct Multipliers {
+    std::vector<double> rows, mu;
+};
+
+// A round ball: ||A d|| <= eps of some columns d. `turned` = Q A holds the directions in which to draw tangents.
+struct Ball {
+    std::vector<int> columns;
+    std::vector<double> full, turn, turned;  // A, Q and Q A, by rows
+    int height = 0, directions = 0;          // rows of A, and of Q
+    double eps = 0;
+
+    bool empty() const { return columns.empty(); }
+};
+
+// The part of a program that never changes.
+struct Program {
+    Ball ball;
+    int columns = 0, rows = 0;
+    std::vector<int> start, index;  // by rows
+    std::vector<double> value;
+    std::vector<int> column_start, column_row;  // by columns
+    std::vector<double> column_value;
+    std::vector<std::pair<int, int>> solved;  // equations and the column each is solved for, in that order
+    std::vector<uint8_t> kept;                // rows that say something
+    std::vector<uint8_t> zero;                // columns that are always 0
+    std::vector<double> given;                // what the solved equations are equal to
+    std::vector<double> nudge;                // tiny objectives that keep the method from turning in circles
+    std::vector<double> cost;                 // what to maximise
+
+    // Nudge every column by next to nothing, at random but always the same.
+    void jostle(const std::vector<double> &low, const std::vector<double> &high, double by) {
+        uint64_t state = 88172645463325252ull;
+        nudge.assign(columns, 0.0);
+        for (int j = 0; j < columns; j++) {
+            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            double share = 0.5 + double(state >> 11) / 9007199254740992.0;
+            if (cost[j] == 0.0 && high[j] > low[j]) nudge[j] = (state & 1 ? by : -by) * share / std::max(high[j] - low[j], 1.0);
+        }
+    }
+
+    int variables() const { return columns + rows + 1; }  // columns, rows, and a 1 that stands for all constants
+
+    void transpose() {
+        column_start.assign(columns + 1, 0);
+        for (int j : index) column_start[j + 1]++;
+        for (int j = 0; j < columns; j++) column_start[j + 1] += column_start[j];
+        column_row.resize(index.size());
+        column_value.resize(index.size());
+        std::vector<int> at(column_start.begin(), column_start.end() - 1);
+        for (int i = 0; i < rows; i++)
+            for (int k = start[i]; k < start[i + 1]; k++) {
+                column_row[at[index[k]]] = i;
+                column_value[at[index[k]]++] = value[k];
+            }
+    }
+
+    // An upper bound on c.x over all x within bounds whose rows are within theirs, by any multipliers y:
+    //   c.x = y.(A x) + r.x <= sum_i max(y_i low_i, y_i high_i) + sum_j max(r_j low_j, r_j high_j), r = c - A'y.
+    // A ball adds mu.(B d) <= eps ||mu|| for any mu (Cauchy and Schwarz), and takes B' mu off the r of its columns.
+    // A float r_j is a sum of at most n = rows + 1 products; it is off by less than (n + 8) 2^-52 times the sum of their
+    // absolute values (twice the usual factor, for that sum is a float itself) and 1e-290 for underflow; times the
+    // largest |x_j| this is added, and the same is done for the last sum. NaN, from overflow, comes out as infinity.
+    double bound(const Multipliers &by, const std::vector<double> &cost, const double *low, const double *high) const {
+        const std::vector<double> &y = by.rows;
+        double total = 0, size = 0;
+        std::vector<double> round, rounder;  // B' mu, and the absolute values that it is the sum of
+        if (!by.mu.empty()) {
+            round.assign(columns, 0.0);
+            rounder.assign(columns, 0.0);
+            double squares = 0;
+            for (int k = 0; k < ball.height; k++) {
+                squares += by.mu[k] * by.mu[k];
+                for (size_t c = 0; c < ball.columns.size(); c++) {
+                    double p = by.mu[k] * ball.full[k * ball.columns.size() + c];
+                    round[ball.columns[c]] += p;
+                    rounder[ball.columns[c]] += std::fabs(p);
+                }
+            }
+            total = ball.eps * std::sqrt(squares) * (1 + 1e-14 * (ball.height + 8)) + 1e-290;
+            size = total;
+        }
+        long terms = 1;
+        auto add = [&](double v) {
+            total += v;
+            size += std::fabs(v);
+            terms++;
+        };
+        for (int i = 0; i < rows; i++)
+            if (y[i] != 0.0) add(y[i] > 0 ? y[i] * high[columns + i] : y[i] * low[columns + i]);
+        for (int j = 0; j < columns; j++) {
+            double r = cost[j], s = std::fabs(r);
+            int n = 1;
+            for (int k = column_start[j]; k < column_start[j + 1]; k++) {
+                double p = y[column_row[k]] * column_value[k];
+                r -= p;
+                s += std::fabs(p);
+                n++;
+            }
+            if (!round.empty()) {
+                r -= round[j];
+                s += rounder[j];
+                n += ball.height;
+            }
+            double off = (n + 8) * 2 * UNIT * s + 1e-290;
+            add(std::max(r * low[j], r * high[j]));
+            add(off * std::max(std::fabs(low[j]), std::fabs(high[j])));
+        }
+        double out = std::nextafter(total + ((2 * terms + 8) * 2 * UNIT * size + 1e-290), INF);
+        return std::isnan(out) ? INF : out;
+    }
+
+    // Complete the multipliers of solved equations: the reduced cost of the column solved for is what the tableau says.
+    void complete(std::vector<double> &y, const std::vector<double> &reduced, const std::vector<double> &cost) const {
+        for (auto it = solved.rbegin(); it != solved.rend(); ++it) {
+            auto [row, column] = *it;
+            double rest = cost[column] - reduced[column], own = 0;  // no such column is in the ball
+            for (int k = column_start[column]; k < column_start[column + 1]; k++)
+                if (column_row[k] == row)
+                    own = column_value[k];
+                else
+                    rest -= y[column_row[k]] * column_value[k];
+            y[row] = rest / own;
+        }
+    }
+};
+
+}  // namespace likewise

@@ -1,0 +1,66 @@
+// Wide: the two inner loops of the simplex method, with four numbers at a time where the processor can.
+#pragma once
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace likewise {
+
+// y += f * x, and the sum of squares of what comes out; and x.y.
+inline double add_times_plain(double *y, const double *x, double f, int n) {
+    double squares = 0;
+    for (int k = 0; k < n; k++) {
+        y[k] += f * x[k];
+        squares += y[k] * y[k];
+    }
+    return squares;
+}
+
+inline double dot_plain(const double *x, const double *y, int n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) sum += x[k] * y[k];
+    return sum;
+}
+
+#if defined(__GNUC__) && defined(__x86_64__)
+__attribute__((target("avx2,fma"))) inline double total(__m256d v) {
+    double each[4];
+    _mm256_storeu_pd(each, v);
+    return (each[0] + each[1]) + (each[2] + each[3]);
+}
+
+__attribute__((target("avx2,fma"))) inline double add_times_wide(double *y, const double *x, double f, int n) {
+    __m256d factor = _mm256_set1_pd(f), one = _mm256_setzero_pd(), other = one;
+    int k = 0;
+    for (; k + 8 <= n; k += 8) {
+        __m256d a = _mm256_fmadd_pd(factor, _mm256_loadu_pd(x + k), _mm256_loadu_pd(y + k));
+        __m256d b = _mm256_fmadd_pd(factor, _mm256_loadu_pd(x + k + 4), _mm256_loadu_pd(y + k + 4));
+        _mm256_storeu_pd(y + k, a);
+        _mm256_storeu_pd(y + k + 4, b);
+        one = _mm256_fmadd_pd(a, a, one);
+        other = _mm256_fmadd_pd(b, b, other);
+    }
+    return total(_mm256_add_pd(one, other)) + add_times_plain(y + k, x + k, f, n - k);
+}
+
+__attribute__((target("avx2,fma"))) inline double dot_wide(const double *x, const double *y, int n) {
+    __m256d one = _mm256_setzero_pd(), other = one;
+    int k = 0;
+    for (; k + 8 <= n; k += 8) {
+        one = _mm256_fmadd_pd(_mm256_loadu_pd(x + k), _mm256_loadu_pd(y + k), one);
+        other = _mm256_fmadd_pd(_mm256_loadu_pd(x + k + 4), _mm256_loadu_pd(y + k + 4), other);
+    }
+    return total(_mm256_add_pd(one, other)) + dot_plain(x + k, y + k, n - k);
+}
+
+inline const bool WIDE = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+inline double add_times(double *y, const double *x, double f, int n) {
+    return WIDE ? add_times_wide(y, x, f, n) : add_times_plain(y, x, f, n);
+}
+inline double dot(const double *x, const double *y, int n) { return WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n); }
+#else
+inline double add_times(double *y, const double *x, double f, int n) { return add_times_plain(y, x, f, n); }
+inline double dot(const double *x, const double *y, int n) { return dot_plain(x, y, n); }
+#endif
+
+}  // namespace likewise
