@@ -16,11 +16,13 @@ Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file
 """
 
 import argparse
+import copy
 import functools
 import hashlib
 import io
 import json
 import math
+import os
 import struct
 import sys
 import threading
@@ -28,62 +30,53 @@ import zipfile
 from fractions import Fraction
 from itertools import pairwise, takewhile
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, a second thread only waits
 import numpy as np
 
-INF, LEFT, RIGHT, DIFFERENCE = math.inf, 0, 1, 2
+INF, LEFT, RIGHT, DIFFERENCE, SIGNS = math.inf, 0, 1, 2, np.array([-1, 1]).reshape(2, 1, 1, 1)
 # Bytes that a question, or a model, may unpack to (a proof is a stream), numbers in a matrix, parts on a path: at most.
 LIMIT, WIDEST, DEEPEST = 1 << 30, 1 << 25, 10_000
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
 EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
 
-
 class Refused(Exception):
     """The certificate says something that is not so."""
-
 
 def require(condition, reason):
     if not condition:
         raise Refused(reason)
 
-
 def real(values):
     """Return numbers to compute with: floats, or the rationals that they are. A box is an array [lows, highs]."""
     return np.asarray(np.frompyfunc(Fraction, 1, 1)(values)) if EXACT[0] else np.asarray(values, dtype=np.float64)
-
 
 def error(terms, size):
     """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
     return 0 * size if EXACT[0] else (terms + 8) * 2.0**-52 * size + 1e-290
 
-
 def upper_sum(rows):
     """Bound sums of numbers that are rounded products themselves."""
     return rows.sum(axis=-1) + error(2 * rows.shape[-1], abs(rows).sum(axis=-1))
-
 
 def meet(a, b):
     """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
     return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
 
-
 def minus(a, b):
     low, high = a[0] - b[1], a[1] - b[0]
     return np.array([low - error(0, abs(low)), high + error(0, abs(high))])
-
 
 def times(matrix, box):
     """Bound matrix v over boxes of v."""
     ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
     return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
 
-
 def agreed(box):
     """Narrow boxes of left, right and their difference by each other."""
-    left, right, d = box.swapaxes(0, 1)
+    left, right, d = np.moveaxis(box, 2, 0)
     d = meet(d, minus(left, right))
     left, right = meet(left, minus(right, -d[::-1])), meet(right, minus(left, d))
-    return np.stack([left, right, meet(d, minus(left, right))], axis=1)
-
+    return np.stack([left, right, meet(d, minus(left, right))], axis=2)
 
 def norm(rows, p):
     """Bound the p-norm of rows of numbers from above, by floats and without overflow."""
@@ -91,21 +84,17 @@ def norm(rows, p):
     peak = sizes.max(axis=-1)
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
 
-
 def straight(*of):
     """Return pieces (as `curved`) of a function that is m z + c between a and b, bend 0."""
     return [(a, b, 0, lambda z, m=m, c=c: real(m) * z + real(c), lambda z, m=m: 0 * z + real(m)) for a, b, m, c in of]
-
 
 def curved(f, slope, bend, *turns):
     """Return pieces (from, to, bend, f, slope of f) of a function that turns from convex (bend 1) to concave (-1)."""
     f, slope = (lambda z, g=g: real(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
     return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
 
-
 def sigmoid(z):
     return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
-
 
 # The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.
 TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
@@ -127,17 +116,15 @@ PIECES = {
     "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * np.exp(-z * z / 2) / TAU**0.5, -1, -ROOT, ROOT),
 }
 
-
 def apart(k, c, slopes, dz, dv):
     """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes. For k > 0 the largest dv at a dz
     is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1; these and the ends decide. (k < 0: -dv.)"""
-    s0, s1 = np.where(k < 0, -slopes[::-1, None], slopes[:, None])
+    s0, s1 = np.where(k < 0, -slopes[::-1], slopes)
     most, steep = np.where(k < 0, -dv[0], dv[1]), np.maximum(abs(s0), abs(s1))
     points = (dz[0], dz[1], 0 * most, *(np.where(s != 0, most / np.where(s != 0, s, 1), 0) for s in (s0, s1)))
     z = np.stack([np.broadcast_to(np.clip(point, *dz), k.shape) for point in points])
     value = abs(k) * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
     return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
-
 
 class Layer:
     """z = weight v + bias and f(z) of each. A question adds where in a row of all numbers its v, z and f(z) are."""
@@ -150,7 +137,7 @@ class Layer:
         self.pieces = [(rows, *piece) for name, rows in some.items() for piece in PIECES[name]]
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
-        self.less = -np.array([[self.bias, self.bias, 0 * self.bias]] * 2)  # of left, right and difference
+        self.less = -np.array([[[self.bias, self.bias, 0 * self.bias]]] * 2)  # of left, right and difference
 
     def top(self, p, c, low, high):
         """Bound p f(z) - c z over low <= z <= high by the ends of f's pieces, or of a tangent where p f is concave."""
@@ -187,18 +174,17 @@ class Layer:
         """Bound all (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
         box = np.array([0 * low + INF, 0 * low - INF])
         for rows, start, stop, bend, _, slope in self.pieces:
-            a, b = ends = np.array([low, high])[:, rows]
+            a, b = ends = np.array([low, high])[..., rows]
             touches = ((a < stop) & (b > start)) | ((a == b) & (a >= start) & (a <= stop))
             z = real(np.clip(ends, start, stop))
             s, off = slope(z), (1 + abs(z if bend else slope(z))) * bool(bend or not EXACT[0]) / 2**48
-            found = np.minimum(box[0, rows], (s - off).min(axis=0)), np.maximum(box[1, rows], (s + off).max(axis=0))
-            box[:, rows] = np.where(touches, found, box[:, rows])
+            low_now, high_now = box[..., rows]
+            found = np.minimum(low_now, (s - off).min(axis=0)), np.maximum(high_now, (s + off).max(axis=0))
+            box[..., rows] = np.where(touches, found, box[..., rows])
         return box
-
 
 def chain(kinds, prefix, arrays):
     return [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
-
 
 def enclosed(layers, person):
     """Bound what layers make of a person."""
@@ -207,12 +193,10 @@ def enclosed(layers, person):
         box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
     return box
 
-
 def digest(*parts):
     """Return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers."""
     told = [q for p in parts for q in ((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else [p])]
     return hashlib.sha256(b"".join(q.encode() if isinstance(q, str) else q.tobytes() for q in told)).hexdigest()
-
 
 class Domain:
     """Who can exist: bounds of each column, one 1 in each group, whole steps low + i step, constraints A x <= b."""
@@ -249,7 +233,6 @@ class Domain:
         fits = x.shape == (self.width,) and bool((np.clip(x, *self.box) == x).all()) and self.is_whole(x)
         return fits and all(x[g].sum() == 1.0 for g in self.groups) and (real(self.A) @ real(x) <= real(self.b)).all()
 
-
 class Question:
     """How much higher can the left person be scored than the right? Proofs know the numbers of a pair by their place in
     a row: x, z and v of each layer, first the network's, each of left, right and difference; and a 1 at the end."""
@@ -279,7 +262,8 @@ class Question:
             require((2 if source else 18) * layer.weight.size <= WIDEST, "the network is too wide to be checked")
             layer.source, layer.z, layer.v = (self.places[stage] for stage in (source, 2 * i + 1, 2 * i + 2))
             layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
-        self.stage = [0] * self.x.stop + [i for i, n in enumerate(sizes[1::2]) for _ in range(6 * n)]  # of a number
+        most = (1 << 19) // max(18 * layer.weight.size for layer in self.layers)
+        self.beside = 1 if EXACT[0] else np.clip(most, 1, 64)  # parts at once: among them empty ones, with infinite ends
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
@@ -308,8 +292,8 @@ class Question:
         rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
 
-    def tangents(self, t, b, low, high):
-        """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more.
+    def tangents(self, t, b, far):
+        """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more and |b| <= far.
         Straight: a - b >= t. Logits: a >= g(b) = logit(sigmoid(b) + t), which is convex for 0 <= t < 1, because
         g' = s(1-s) / ((s+t)(1-s-t)) grows with s = sigmoid(b); so every tangent is below it, and so is a = b."""
         ones = np.ones(len(b))
@@ -319,7 +303,7 @@ class Question:
         s, r = sigmoid(b), sigmoid(-b)
         p, q = s + t, r - t
         slope, value = s * r / (p * q), np.log(p) - np.log(q)
-        wide = 1 + abs(value) + slope * (max(abs(low), abs(high)) + 2 * abs(b))
+        wide = 1 + abs(value) + slope * (far + 2 * abs(b))
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * wide
         return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
 
@@ -334,11 +318,9 @@ class Question:
             slack = p * (1 - p) * -math.expm1(-slack) / (p + (1 - p) * math.exp(-slack))
         return t + slack + 1e-13 * (abs(t) + slack)
 
-
 def take(file, form):
     """Read numbers from a proof, as struct names them; it raises an error where the file is too short."""
     return struct.unpack(form, file.read(struct.calcsize(form)))
-
 
 def vector(file, length):
     """Read numbers many of which are 0: a bit for each, then those that are not."""
@@ -348,63 +330,64 @@ def vector(file, length):
     require(np.isfinite(out).all(), "a number of the proof is not finite")
     return out
 
-
 class Part:
     """Some of the pairs: a box of all their numbers, which holds for those with a gap of `since` or more.
-    `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both."""
+    `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both.
+    Parts can be put beside each other, to be settled and bounded at once: box[low or high, which part, number]."""
 
     def __init__(self, question):
-        self.question, self.since, self.cap, self.alive, self.dirty, self.slopes = question, -INF, INF, True, 0, []
-        self.differ = np.zeros(len(question.one.groups), dtype=bool)
+        self.question, self.since, self.cap, self.alive = question, *np.array([[-INF], [INF]]), np.array([True])
+        self.differ = np.zeros((1, len(question.one.groups)), dtype=bool)
         left, right = (real(person.box) for person in question.people)
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
         rest = np.full((2, question.size - 3 * question.width - 1), [[-INF], [INF]])
-        self.box = np.concatenate([left, right, d, rest, np.ones((2, 1), dtype=int)], axis=1)
+        self.box = np.concatenate([left, right, d, rest, np.ones((2, 1), dtype=int)], axis=1)[:, None]
 
     def triple(self, place):
-        """Return the boxes of left, right and difference: [low or high, which of the three, number]."""
-        return self.box[:, place].reshape(2, 3, -1)
+        """Return the boxes of left, right and difference: [low or high, which part, which of the three, number]."""
+        return self.box[..., place].reshape(*self.box.shape[:2], 3, -1)
 
     def settle(self):
-        """Carry intervals on from the first layer that has changed; a number without a value shows that nobody is here.
+        """Carry intervals through the layers; a number that has no value left shows that no pair is here.
         left - right = difference, of all numbers; f(z_left) - f(z_right) = s dz with s a difference quotient of f."""
-        x, first, self.dirty = self.triple(self.question.x), self.dirty, len(self.question.layers)
-        self.slopes = self.slopes[:first]
-        if first == 0:
-            x[:] = agreed(x)
-            self.alive &= not (self.people(0 * x[:1]) == -INF).any()  # a group has no category left, or no change
-        for layer in takewhile(lambda _: self.alive, self.question.layers[first:]):
+        x, question, self.slopes = self.triple(self.question.x), self.question, []
+        x[:] = agreed(x)
+        self.alive = self.alive & ~(self.people(0 * x[:1, :1]) == -INF).any(axis=(1, 2))  # a group has nothing left
+        for layer in takewhile(lambda _: self.alive.any(), question.layers):
             z, v, source = (self.triple(place) for place in (layer.z, layer.v, layer.source))
-            ends = times(layer.weight, source)
-            if layer.fan is not None:
-                low, high = upper_sum(self.people(layer.fan.reshape(-1, *x.shape[1:]))).reshape(z.shape)
-                ends = [-low, high]
+            if layer.fan is None:
+                ends = times(layer.weight, source)
+            else:
+                sums = upper_sum(self.people(layer.fan.reshape(1, -1, *x.shape[2:])))
+                ends = SIGNS * sums.reshape(-1, 2, *z.shape[2:]).swapaxes(0, 1)
             z[:] = agreed(meet(z, minus(ends, layer.less)))
             if (same := layer.twins) is not None:
-                low, high = z[:, :, None]
+                low, high = z[..., None, :]
                 z[:] = [np.where(same, low, -INF).max(axis=-1), np.where(same, high, INF).min(axis=-1)]
-            self.alive = not (z[0] > z[1]).any()
-            slopes = layer.quotients(z[0, :2].min(axis=0), z[1, :2].max(axis=0))
-            ends = np.stack([s * end for s in slopes for end in z[:, DIFFERENCE]])
+            self.alive = self.alive & ~(z[0] > z[1]).any(axis=(1, 2))
+            slopes = layer.quotients(z[0, :, :2].min(axis=1), z[1, :, :2].max(axis=1))
+            ends = np.stack([s * end for s in slopes for end in z[:, :, DIFFERENCE]])
             dv = minus([ends.min(axis=0), ends.max(axis=0)], 0 * slopes)
-            v[:] = agreed(meet(v, np.concatenate([layer.values(z[:, :2]), dv[:, None]], axis=1)))
+            v[:] = agreed(meet(v, np.concatenate([layer.values(z[:, :, :2]), dv[:, :, None]], axis=2)))
             self.slopes.append(slopes)
-        self.alive &= not (self.box[0] > self.box[1]).any()
-        d, scored = (float(self.box[1, k]) if self.alive else -INF for k in (self.question.d, self.question.scored))
-        self.cap = np.fmin(self.cap, np.maximum(np.fmin(self.question.gap(0.0, d), scored), self.since))  # but for NaN
+        self.alive = self.alive & ~(self.box[0] > self.box[1]).any(axis=1)
+        tops = zip(self.alive, *(map(float, self.box[1, :, k]) for k in (question.d, question.scored)))
+        gaps = [np.fmin(question.gap(0.0, d), scored) if alive else -INF for alive, d, scored in tops]  # NaN: nothing
+        self.cap = np.fmin(self.cap, np.maximum(gaps, self.since))
 
     def people(self, c):
-        """Return numbers whose sum bounds c.(left, right, difference) over the people of this part, row by row.
+        """Return numbers whose sum bounds c.(left, right, difference) over the people of each part, row by row.
         In a group one category of each person has its 1; the difference is 0, or 1 in one column and -1 in another."""
-        one, x = self.question.one, self.triple(self.question.x)
-        total = [np.maximum(c * x[0], c * x[1])[..., one.free].reshape(len(c), -1)]
+        one, x = self.question.one, self.triple(self.question.x)[:, :, None]
+        total = [np.maximum(c * x[0], c * x[1])[..., one.free]]
         if one.groups:
-            (low, high), x, c = x[:, DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
-            gain, lose = np.where(high >= 1, c[:, DIFFERENCE], -INF), np.where(low <= -1, -c[:, DIFFERENCE], -INF)
-            stays = np.array([0, -INF], c.dtype)[1 * (one.largest((low > 0) | (high < 0)) | self.differ)]  # no float 0
-            mine = one.largest(np.where(x[1, :2] > 0.5, c[:, :2], -INF))
-            total += [mine.reshape(len(c), -1), np.maximum(one.largest(gain) + one.largest(lose), stays)]
-        return np.concatenate(total, axis=1)
+            (low, high), x, c = x[..., DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
+            gain, lose = (np.where(o, k, -INF) for o, k in ((high >= 1, c[..., 2, :]), (low <= -1, -c[..., 2, :])))
+            other = one.largest((low > 0) | (high < 0)) | self.differ[:, None]
+            stays = np.array([0, -INF], c.dtype)[1 * other]  # no float 0
+            total.append(one.largest(np.where(x[1, ..., :2, :] > 0.5, c[..., :2, :], -INF)))
+            total.append(np.maximum(one.largest(gain) + one.largest(lose), stays))
+        return np.concatenate([terms.reshape(*terms.shape[:2], -1) for terms in total], axis=2)
 
     def bound(self, t, points, targets, weights, y):
         """Bound  sum_i weight_i (a - slope_i b - offset_i) + target  from above over the pairs of this part.
@@ -418,58 +401,52 @@ class Part:
         may be off by, being a float, counts times the largest value of what it multiplies."""
         question, count, p = self.question, len(targets), self.question.p
         lines, target = (np.zeros((n, question.size), dtype=y.dtype) for n in (len(points), count))
-        slope, offset = question.tangents(t, points, *map(float, self.box[:, question.b]))
+        slope, offset = question.tangents(t, points, float(abs(self.box[:, self.alive, question.b]).max()))
         lines[:, question.a], lines[:, question.b], lines[:, -1] = 1, -slope, -offset
         target[range(count), [k for k, _ in targets]] = [sign for _, sign in targets]
         c = target + weights @ lines + y @ question.equations[0]
         sizes = abs(target) + weights @ abs(lines) + abs(y) @ question.equations[1]
         q = {1.0: INF, 2.0: 2.0, INF: 1.0}.get(p) or max(1.0, p / (p - 1.0) * (1 - 1e-14))
         total = [error(question.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
-        total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(count, 3, -1))]
+        rows = (1, count) if self.box.shape[1] == 1 else (count, 1)  # of one part, or one of each
+        total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(*rows, 3, -1))]
         for layer, slopes in zip(question.layers, self.slopes):
             z, v = self.triple(layer.z), self.triple(layer.v)
             k, m = (c[:, place].reshape(count, 3, -1) for place in (layer.v, layer.z))
-            total.append(layer.top(k[:, :2], -m[:, :2], *z[:, :2]))
-            total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, DIFFERENCE], v[:, DIFFERENCE]))
+            total.append(layer.top(k[:, :2], -m[:, :2], *z[:, :, :2]))
+            total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE]))
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
 
-    def use(self, file):
-        """Read arguments, and take what each bounds: its target, for pairs with a gap of t or more, or else the gap."""
-        question, (t, lines, count) = self.question, take(file, "<dHH")
-        is_small = count * max(8 * question.size, lines + question.count) <= WIDEST
-        require(is_small and (math.isfinite(t) or not lines), "odd arguments")
-        points, targets, t = vector(file, lines), [take(file, "<Ib") for _ in range(count)], t if lines else -INF
-        require(all(k < question.size - 1 and sign in (-1, 0, 1) for k, sign in targets), "about no number")
-        given = real([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
-        weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
-        y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
+    def use(self, t, points, targets, weights, y):
+        """Take what arguments bound: their target, for pairs with a gap of t or more, or else the gap, of each part."""
         self.settle()
-        shown = self.bound(t, points, targets, weights, y) if self.alive else ()
-        for value, (k, sign), weight in zip(shown, targets, weights.sum(axis=1)):
+        shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
+        for i, (value, (k, sign), weight) in enumerate(zip(shown, targets, weights.sum(axis=1))):
             if sign:
                 self.narrow(k, sign, sign * value)
-                self.since = max(self.since, t)
+                self.since = np.maximum(self.since, t)
             else:
                 slack = -1.0 if value < 0 else float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
-                self.cap = np.fmin(self.cap, np.maximum(question.gap(t, slack), self.since))
+                part = i % len(self.cap)
+                self.cap[part] = np.fmin(self.cap[part], np.maximum(self.question.gap(t, slack), self.since[part]))
 
     def narrow(self, k, sign, value):
         """Move the upper (sign 1) or lower end of an interval inward, to a whole step if the number has steps: x is low
         + i step with i <= (value - low) / step + off; a difference is 0, or within off of whole steps other than 0."""
-        width, end, self.dirty = self.question.width, int(sign > 0), min(self.dirty, self.question.stage[k])
-        ends, steps = [self.box[end, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
+        width, end = self.question.width, int(sign > 0)
+        ends, steps = [self.box[end, 0, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
         if steps and math.isfinite(value):
             low, _, step, off = steps if k < 2 * width else (0.0, *steps[1:])
             count = sign * math.floor(sign * (float(value) - low) / step + off)
             ends.append(real(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
-        self.box[end, k] = sign * min(sign * one for one in ends)
+        self.box[end, 0, k] = sign * min(sign * one for one in ends)
 
     def split(self, file, tag):
         """Return the two parts of a split, which together cover this one."""
-        question, halves = self.question, [object.__new__(Part), object.__new__(Part)]
+        question, halves = self.question, [copy.copy(self), copy.copy(self)]
         for half in halves:
-            half.__dict__.update(self.__dict__, box=self.box.copy(), differ=self.differ.copy())
+            half.box, half.differ = self.box.copy(), self.differ.copy()
         if tag == b"Z":  # a number up to a value, or from it on
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
@@ -478,34 +455,63 @@ class Part:
             return halves
         side, group = take(file, "<BH")
         require(tag in (b"C", b"S") and side < 3 and group < len(question.one.groups), "a split of nothing there is")
-        columns, halves[0].dirty, halves[1].dirty = question.one.groups[group], 0, 0
+        columns = question.one.groups[group]
         if tag == b"S":  # another category on the left than on the right, or the same
-            halves[0].differ[group], halves[1].triple(question.x)[:, DIFFERENCE, columns] = True, 0
+            halves[0].differ[:, group], halves[1].triple(question.x)[..., DIFFERENCE, columns] = True, 0
             return halves
         shown = np.array(take(file, f"{columns.stop - columns.start}B")) == 1
         for half, some in zip(halves, (shown, ~shown)):  # one person's categories: some, or the others
-            low, high = half.triple(question.x)[:, side % 2, columns]
+            low, high = half.triple(question.x)[:, 0, side % 2, columns]
             high[~some] = 0
             low[:] = np.where((high > 0.5) & ((high > 0.5).sum() == 1), 1, low)
         return halves
 
+def arguments(question, file):
+    """Read arguments: their threshold and the points of its lines, what each is about, and its multipliers."""
+    t, lines, count = take(file, "<dHH")
+    is_small = count * max(8 * question.size, lines + question.count) <= WIDEST
+    require(is_small and (math.isfinite(t) or not lines), "odd arguments")
+    points, targets, t = vector(file, lines), [take(file, "<Ib") for _ in range(count)], t if lines else -INF
+    require(all(k < question.size - 1 and sign in (-1, 0, 1) for k, sign in targets), "about no number")
+    given = real([vector(file, lines + question.count) for _ in range(count)]).reshape(count, -1)
+    weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
+    y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
+    return t, points, targets, weights, y
+
+def closed(leaves):
+    """Return the largest gap of some parts, each with its last argument, all of one threshold."""
+    parts, said = zip(*leaves)
+    stack, points = copy.copy(parts[0]), np.unique(np.concatenate([one[1] for one in said]))
+    for name in ("box", "since", "cap", "alive", "differ"):
+        setattr(stack, name, np.concatenate([getattr(part, name) for part in parts], axis=int(name == "box")))
+    weights = np.zeros((len(said), len(points)), dtype=stack.box.dtype)
+    for row, (_, own, _, given, _) in zip(weights, said):
+        np.add.at(row, np.searchsorted(points, own), given[0])
+    stack.use(said[0][0], points, [(0, 0)] * len(said), weights, np.concatenate([one[4] for one in said]))
+    return stack.cap.max()
 
 def upper_bound(question, file):
-    """Walk the tree of a proof, depth first, and return the largest gap it leaves."""
-    worst, todo = -INF, [Part(question)]
+    """Walk the tree of a proof, depth first, and return the largest gap it leaves. Leaves are closed some at once."""
+    worst, todo, leaves = -INF, [Part(question)], []
+    nothing = np.empty(0), [(0, 0)], np.empty((1, 0)), real(np.zeros((1, question.count)))  # said of an empty part
     while todo:
-        part = todo.pop()
+        part, last = todo.pop(), None
         while (tag := take(file, "c")[0]) == b"A":
-            part.use(file)
+            if last:
+                part.use(*last)
+            last = arguments(question, file)
+        if last and (tag != b"E" or last[2] != [(0, 0)]):
+            last = part.use(*last)
         if tag == b"E":
-            part.settle()
-            worst = max(worst, part.cap)
+            last = last or (leaves[-1][1][0] if leaves else -INF, *nothing)
+            if leaves and (last[0] != leaves[-1][1][0] or len(leaves) >= question.beside):
+                worst, leaves = max(worst, closed(leaves)), []
+            leaves.append((part, last))
         else:
             require(len(todo) < DEEPEST, "the tree is too deep")
             todo += part.split(file, tag)[::-1]
     require(not file.read(1), "the proof goes on after its end")
-    return max(0.0, question.factor * float(worst))
-
+    return max(0.0, question.factor * float(max(worst, closed(leaves))))
 
 def unpacked(file):
     """Return the arrays of an npz, numbers as float64; nothing is unpickled, or unpacked beyond the limit."""
@@ -513,7 +519,6 @@ def unpacked(file):
         if sum(entry.file_size for entry in arrays.zip.infolist()) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
         return {n: a if a.dtype.kind == "U" else a.astype("<f8", casting="same_kind") + 0.0 for n, a in arrays.items()}
-
 
 def model_digest(path, manifest):
     """Return the digest of the network of a model file (npz: W0, b0, ..., activations) that a certificate is about."""
@@ -525,7 +530,6 @@ def model_digest(path, manifest):
     k = int(manifest.get("output", 0)) if heights[-1] > 1 else 0
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return digest("likewise network 1", *hidden, Layer(last.floats[0][[k]], last.floats[1][[k]], [kind]))
-
 
 def lower_bound(question, one, other):
     """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
@@ -540,7 +544,6 @@ def lower_bound(question, one, other):
     EXACT[0] = False
     low, high = minus(enclosed(question.network, one), enclosed(question.network, other))
     return max(0.0, float(low[0]), -float(high[0]))
-
 
 def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
@@ -570,7 +573,6 @@ def derive(found, archive, model, network, exact):
         found["trusted"] = [*map(str, manifest["trusted"] or ["the engine: the certificate has no proof"])]
     found["code"] = 20 if found["trusted"] else 0
 
-
 def check(path, model=None, exact=False, network=None):
     """Return {ok, lower, upper, trusted, reasons, code, claimed}; `model` (an npz) or `network` (a digest) must fit."""
     found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
@@ -584,7 +586,6 @@ def check(path, model=None, exact=False, network=None):
         found |= {"code": 2, "reasons": [f"cannot read {path}: {type(fault).__name__}: {fault}"[:300]]}
     return found | {"ok": found["code"] == 0}
 
-
 def main(argv=None):
     parser = argparse.ArgumentParser(description="Check a likewise certificate, without likewise.")
     parser.add_argument("path", metavar="FILE.cert")
@@ -594,7 +595,6 @@ def main(argv=None):
     print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
     print(*(f"  {name:8}  {found[name]}" for name in ("lower", "upper", "claimed", "trusted", "reasons")), sep="\n")
     return found["code"]
-
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -42,13 +42,15 @@ class Pairs:
     def in_part(self, part):
         """Mark the pairs that a part's box and groups allow."""
         room = NEAR * (1 + np.abs(self.numbers))
-        inside = (self.numbers >= part.box[0] - room) & (self.numbers <= part.box[1] + room)
-        return inside.all(axis=1) & (self.differ | ~part.differ).all(axis=1)
+        low, high = part.box[:, 0]
+        inside = (self.numbers >= low - room) & (self.numbers <= high + room)
+        return inside.all(axis=1) & (self.differ | ~part.differ[0]).all(axis=1)
 
     def lost(self, part, among):
         """Count the pairs of a part that it has lost: wide enough for its box but not in it, or wider than its cap."""
-        wide = among & (self.gaps > part.since + NEAR)
-        return int((wide & ~(self.in_part(part) & part.alive)).sum() + (among & (self.gaps > part.cap + NEAR)).sum())
+        wide = among & (self.gaps > part.since[0] + NEAR)
+        gone = wide & ~(self.in_part(part) & part.alive[0])
+        return int(gone.sum() + (among & (self.gaps > part.cap[0] + NEAR)).sum())
 
 
 def followed(path, lefts, rights, rng, noise, patch):
@@ -58,6 +60,7 @@ def followed(path, lefts, rights, rng, noise, patch):
     settle, split, bound = checker.Part.settle, checker.Part.split, checker.Part.bound
     for k in range(len(it.manifest["proof"]["directions"])):
         question = checker.Question(it.manifest, it.arrays, ("right", "left") if k else ("left", "right"))
+        question.beside = 1  # one part after the other, so that each can be watched
         pairs = Pairs(question, *((rights, lefts) if k else (lefts, rights)))
 
         def watched(part, pairs=pairs):
@@ -72,7 +75,7 @@ def followed(path, lefts, rights, rng, noise, patch):
             known = part.__dict__.setdefault("pairs", np.ones(len(pairs.gaps), dtype=bool))
             for half in halves:
                 half.pairs = known & pairs.in_part(half)
-            wide = known & (pairs.gaps > part.since + NEAR)
+            wide = known & (pairs.gaps > part.since[0] + NEAR)
             lost += int((wide & ~halves[0].pairs & ~halves[1].pairs).sum())
             return halves
 
@@ -130,3 +133,20 @@ def test_a_fault_in_the_checker_loses_pairs(name, wrong, tmp_path, monkeypatch):
             patch.setattr(f"likewise_checker.{name}", wrong)
             lost += followed(path, written.witness.left[None], written.witness.right[None], rng, 0.0, patch)[0] > 0
     assert lost
+
+
+@pytest.mark.parametrize(("maker", "seed"), CASES[::2])
+def test_parts_beside_each_other_show_what_they_show_alone(maker, seed, tmp_path):
+    """Leaves that are closed at once are bounded as if each were alone, but for the last bits."""
+    it = Opened.of(certified(maker(seed).problem, 1.0, 1e-4).save(tmp_path / "a.cert"))
+    uppers = []
+    for beside in (1, 3, 64):
+        for k in range(len(it.manifest["proof"]["directions"])):
+            question = checker.Question(it.manifest, it.arrays, ("right", "left") if k else ("left", "right"))
+            question.beside = beside
+            whole = zipfile.ZipFile(tmp_path / "a.cert")
+            with np.errstate(all="ignore"), whole as archive, archive.open(f"proof/{k}.bin") as file:
+                uppers.append(checker.upper_bound(question, file))
+    count = len(it.manifest["proof"]["directions"])
+    for k in range(count):
+        assert uppers[k::count] == pytest.approx([uppers[k]] * 3, rel=1e-12, abs=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from problems import make
@@ -135,7 +137,7 @@ def big():
     sizes = [data.domain.width, 14, 12, 1]
     layers = [
         lw.Layer(rng.normal(size=(m, n)) / np.sqrt(n) * 2, rng.normal(size=m) * 0.2, "sigmoid" if m == 1 else "relu")
-        for n, m in zip(sizes[:-1], sizes[1:], strict=True)
+        for n, m in pairwise(sizes)
     ]
     return lw.Problem(lw.Network(layers), data.domain, data.domain, data.metric("linf"), 0.1)
 

@@ -41,7 +41,7 @@ def fits(problem: Problem) -> bool:
 
 
 def would_fit(problem: Problem) -> bool:
-    """Tell whether a problem is one for the kernel: relu layers, a logit, numbers and categories, no embedding aside."""
+    """Tell whether a problem is one for the kernel: relu layers, a logit, numbers and categories, nothing aside."""
     hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
     return all(names == {"relu"} for names in hidden) and not problem.aside and not len(problem.right.integers)
 
