@@ -263,7 +263,7 @@ class Question:
             layer.source, layer.z, layer.v = (self.places[stage] for stage in (source, 2 * i + 1, 2 * i + 2))
             layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
         most = (1 << 19) // max(18 * layer.weight.size for layer in self.layers)
-        self.beside = 1 if EXACT[0] else np.clip(most, 1, 64)  # parts at once: among them empty ones, with infinite ends
+        self.beside = 1 if EXACT[0] else np.clip(most, 1, 64)  # parts at once, some of them empty, with infinite ends
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")

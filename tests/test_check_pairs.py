@@ -53,6 +53,12 @@ class Pairs:
         return int(gone.sum() + (among & (self.gaps > part.cap[0] + NEAR)).sum())
 
 
+@pytest.fixture(autouse=True)
+def in_floats(monkeypatch):
+    """Compute with floats, whatever was checked before."""
+    monkeypatch.setattr(checker, "EXACT", [False])
+
+
 def followed(path, lefts, rights, rng, noise, patch):
     """Check a certificate, its multipliers disturbed, and count the parts seen and the pairs lost on the way."""
     it = Opened.of(path)
