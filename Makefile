@@ -6,7 +6,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-INPUTS := pyproject.toml constraints.txt
+INPUTS := pyproject.toml constraints.txt setup.py $(wildcard src/kernel/*)
 
 .PHONY: demo test lint bench soundness clean
 .DELETE_ON_ERROR:
@@ -31,10 +31,11 @@ bench: $(VENV)/.all
 
 soundness: $(VENV)/.all
 	$(BIN)/python benchmarks/soundness.py
+	$(BIN)/python benchmarks/soundness.py --step 14 --seed0 28000 --count 500
 	$(BIN)/python benchmarks/soundness.py --suite wide --count 500
 	$(BIN)/python benchmarks/large_pairs.py
 
-# Each stamp says what was installed from which pins; the code itself is linked, not copied.
+# Each stamp says what was installed from which pins; the code itself is linked, not copied, and the kernel is built.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -47,6 +48,6 @@ $(VENV)/.all: $(INPUTS) | $(BIN)/python
 	touch $@ $(VENV)/.report
 
 clean:
-	rm -rf $(VENV) build report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build src/likewise/search/*.so report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf src/*.egg-info

@@ -17,63 +17,46 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 from instances import instance
 from store import ROOT, code_digest, commit, finite, machine, read_json, today, write_json, write_text
 from table import markdown, where
 
 from likewise.bounds import flips
-from likewise.rounding import Array
-from likewise.search import attack, bounding, branch, choose, primal, root, search
-from likewise.search.attack import WIDTHS
-from likewise.search.score import Score
-from likewise.search.tree import Split
+from likewise.search import compiled, fast, primal, root, search
 from likewise.solvers import LinearModel, Session
 
 QUESTIONS = (
-    "mild/german_16|linf|0.2",
-    "mild/german_16|mahalanobis|0.2",
-    "mild/adult_16|mahalanobis|0.2",
-    "mild/credit_16|mahalanobis|0.05",
     "mild/adult_16x16|linf|0.05",
-    "mild/adult_32|linf|0.2",
-    "mild/german_16x16|linf|0.05",
-    "mild/german_16|box|0.2",
-    "smooth/german_tanh_16|linf|0.2",
+    "mild/adult_32|mahalanobis|0.2",
+    "mild/german_16x16|mahalanobis|0.2",
+    "mild/credit_24|mahalanobis|0.05",
+    "mild/adult_16x16x16|linf|0.05",
+    "mild/german_24|box|0.2",
+    "mild/crime_8|mahalanobis|0.2",
 )
-
-
-def _first(self: choose.Experience, splits: list[Split]) -> list[Split]:
-    return splits[:1]
-
-
-def _coarse(self: Score, t: float, slack: float) -> float:
-    excess = math.tanh(slack / 4) if self.curved else slack
-    return self.factor * (t if slack < 0.0 else math.nextafter(t + excess * (1 + 1e-13), math.inf))
 
 
 def _primal(model: LinearModel, basis: object = None, only_bounds: bool = False) -> Session:
     return Session(model, basis)
 
 
-def _either_way(off: Array, wanted: Array) -> Array:
-    return np.abs(off)
+def _choice(name: str, value: float) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    return lambda: mock.patch.dict(compiled.CHOICES, {name: value})
 
 
 OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "nothing": contextlib.nullcontext,
+    "the kernel": lambda: mock.patch.object(root, "fits", return_value=False),
+    "tangents for the ball (folds instead)": lambda: mock.patch.object(compiled, "_ball", return_value={}),
     "narrowing dz to a fixed point at the root": lambda: mock.patch.object(root, "ROUNDS", 1),
-    "narrowing dz again inside the tree": lambda: mock.patch.object(branch, "AGAIN", 0.0),
-    "trying splits out": lambda: mock.patch.object(choose.Experience, "shortlist", _first),
-    "splitting dz last": lambda: mock.patch.object(choose, "is_straight", return_value=False),
-    "the dual simplex for the parts of the tree": lambda: mock.patch.object(bounding, "Session", _primal),
-    "leaving harmless deviations alone": lambda: mock.patch.object(choose, "harm", _either_way),
-    "the sharp bound of a gap by its slack": lambda: mock.patch.object(Score, "upper_from_slack", _coarse),
-    "people on the pieces of a point": lambda: mock.patch.object(root.Root, "match", return_value=None),
+    "narrowing all of the root where splitting takes long": lambda: mock.patch.object(fast, "PATIENCE", math.inf),
+    "narrowing dz inside the tree": _choice("narrowing", 0.0),
+    "trying splits out": _choice("reliable", 0),
+    "leaving harmless deviations alone": _choice("harmless", False),
+    "dives for pairs in the tree": _choice("dive_every", 1 << 30),
+    "polishing the tree's pairs": lambda: mock.patch.object(fast.Fast, "climb", return_value=None),
+    "the attack": lambda: mock.patch.object(primal.Primal, "look", return_value=None),
     "the dual simplex for changes of category": lambda: mock.patch.object(flips, "Session", _primal),
-    "exchanging two categories at once": lambda: mock.patch.object(primal, "MOVES", (attack.kick, attack.breed)),
-    "dives for pairs": lambda: mock.patch.object(root.Root, "dive", return_value=None),
-    "rounded kinks in the attack": lambda: mock.patch.object(attack, "WIDTHS", tuple(0.0 for _ in WIDTHS)),
     "tangents where points ask for them": lambda: mock.patch.object(root.Root, "draw", return_value=False),
 }
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def main(words: Sequence[str] | None = None) -> int:
     line.add_argument("--suite", choices=list(SUITES), default="small")
     line.add_argument("--count", type=int, default=2000)
     line.add_argument("--seed0", type=int, default=0)
+    line.add_argument("--step", type=int, default=1, help="14 in the small suite: relu networks alone")
     line.add_argument("--seconds", type=float, default=20.0)
     line.add_argument("--results", type=Path, default=ROOT / "results" / "soundness")
     options = line.parse_args(words)
@@ -182,7 +184,9 @@ def main(words: Sequence[str] | None = None) -> int:
     results = []
     stopped = False
     try:
-        for index, seed in enumerate(range(options.seed0, options.seed0 + options.count)):
+        for index, seed in enumerate(count(options.seed0, options.step)):
+            if index == options.count:
+                break
             file = result_file(suite, options.results, seed, options.seconds, code)
             result = read_json(file)
             if result is None:

@@ -7,7 +7,6 @@ namespace likewise {
 constexpr long STEPS = 2000;             // and for a part
 constexpr double BELOW = -1e-8;          // a slack that is surely below 0
 constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
-constexpr double SHARE = 0.25;            // of the steps of the simplex method, to narrow
 constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
 constexpr double COARSE = 0.3;
 constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
@@ -148,7 +147,7 @@ inline void Worker::dive(const Bound &now) {
 // Whether to narrow the dz of a part: its slack has fallen since they were, and not too much of the time goes there.
 inline bool Worker::worth_narrowing(int id, const Bound &now) {
     std::lock_guard<std::mutex> lock(tree_.mutex_);
-    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < SHARE * double(here_->pivots + 200);
+    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < tree_.question.narrowing * double(here_->pivots + 200);
 }
 
 // Narrow the dz of a part's open neurons, for pairs at the threshold (so that the slack is at least 0), and bound it anew.

@@ -5,10 +5,8 @@
 namespace likewise {
 
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
-constexpr int RELIABLE = 4;              // how often a split was tried before it is taken at its word
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
 constexpr long TRIAL = 30;               // steps of the simplex method in a trial
-constexpr int DIVE_EVERY = 16;           // parts between dives for a pair
 constexpr size_t DEEPEST = 400;
 
 inline std::vector<Split> Worker::candidates(const Part &part, const std::vector<double> &x) const {
@@ -16,7 +14,7 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
     std::vector<Split> neurons, signs, columns;
     for (size_t index = 0; index + 1 < q.layers.size(); index++) {
         const Layer &layer = q.layers[index];
-        const bool is_last = index + 2 == q.layers.size();
+        const bool is_last = index + 2 == q.layers.size() && q.harmless;
         for (int j = 0; j < layer.height; j++) {
             const int at = layer.first + j;
             const Interval &l = part.box[0][at], &r = part.box[1][at], &d = part.box[2][at], s = slopes(l, r);
@@ -127,7 +125,7 @@ inline void Worker::run() {
             }
         }
         if (now.finished) offer(now.x);
-        if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
+        if (now.finished && bounded_ % tree_.question.dive_every == 0) dive(now);
         if (worth_narrowing(id, now)) narrow(id, now);
         while (now.is_open && branch(id, now)) {
             std::lock_guard<std::mutex> lock(tree_.mutex_);
@@ -166,10 +164,11 @@ inline bool Worker::branch(int &id, Bound &now) {
         const Split *best = nullptr;
         for (const Split &split : splits) {
             const Brought &known = tree_.brought_[key(split)];
-            if (known.count < RELIABLE)
+            const double mean = known.sum / std::max(known.count, 1);
+            if (known.count < tree_.question.reliable)
                 wanted.push_back(split);
-            else if (known.sum / known.count > most) {
-                most = known.sum / known.count;
+            else if (mean > most) {
+                most = mean;
                 best = &split;
             }
         }
@@ -268,7 +267,7 @@ inline bool Worker::branch(int &id, Bound &now) {
     }
     lock.unlock();
     if (now.finished) offer(now.x);
-    if (now.finished && bounded_ % DIVE_EVERY == 0) dive(now);
+    if (now.finished && bounded_ % tree_.question.dive_every == 0) dive(now);
     id = next;
     if (worth_narrowing(id, now)) narrow(id, now);
     return now.is_open;

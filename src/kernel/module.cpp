@@ -93,6 +93,10 @@ static Question question_of(const py::dict &d) {
         q.groups.push_back({starts[k], stops[k], shared[k] != 0});
         for (int c = starts[k]; c < stops[k]; c++) q.grouped[c] = 1;
     }
+    q.reliable = d["reliable"].cast<int>();
+    q.dive_every = d["dive_every"].cast<int>();
+    q.narrowing = d["narrowing"].cast<double>();
+    q.harmless = d["harmless"].cast<bool>();
     q.curved = d["curved"].cast<bool>();
     q.t = d["t"].cast<double>();
     return q;

@@ -41,6 +41,10 @@ struct Question {
     std::vector<uint8_t> grouped;
     std::vector<int> group_of;
     std::vector<int> compared;  // columns of people that the ball compares, in its order
+    int reliable = 4;       // how often a split was tried before it is taken at its word
+    int dive_every = 16;    // parts between dives for a pair
+    double narrowing = 0.25;  // of the steps of the simplex method, to narrow dz in the tree
+    bool harmless = true;   // whether what a neuron is off by in the harmless direction is left alone
     bool curved = true;
     double t = 0;
     int neurons = 0, goal = 0;  // `goal`: the column of the slack

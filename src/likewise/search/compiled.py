@@ -32,6 +32,9 @@ KINDS = ("left", "right", "dz", "category")
 SIDES = ("left", "right", "both")
 OPEN, SPLIT, CLOSED, EMPTY, STUCK = range(5)
 FINE, COARSE = 0.01, 0.3  # how far a point may be outside a round ball, relative to it and to the objective: two kinds
+# How the kernel works: trials of a split before it is taken at its word, parts between dives for a pair, the share of
+# simplex steps to narrow dz in the tree, and whether what a neuron is off by in the harmless direction is left alone.
+CHOICES: dict[str, float] = {"reliable": 4, "dive_every": 16, "narrowing": 0.25, "harmless": True}
 missing = _kernel is None
 
 
@@ -68,32 +71,36 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
         used = np.bincount(model.matrix.indices[entries], minlength=template.columns) > 0
         used[ball["ball_columns"]] = True
         zero |= ~used
-    return ball | {
-        "columns": template.columns,
-        "start": model.matrix.indptr,
-        "index": model.matrix.indices,
-        "value": model.matrix.data,
-        "goal": relaxed.slack,
-        "kept": kept,
-        "zero": zero,
-        "solved_rows": [row for row, _ in solved],
-        "solved_columns": [column for _, column in solved],
-        "given": [model.row_lower[row] for row, _ in solved],
-        "low": low,
-        "high": high,
-        "layers": layers,
-        "x_left": template.left.x,
-        "x_right": template.right.x,
-        "low_left": problem.left.lower,
-        "high_left": problem.left.upper,
-        "low_right": problem.right.lower,
-        "high_right": problem.right.upper,
-        "group_starts": [group.start for group in groups],
-        "group_stops": [group.stop for group in groups],
-        "group_shared": [bool(shared[group].all()) for group in groups],
-        "curved": relaxed.score.curved,
-        "t": relaxed.question.t,
-    }
+    return (
+        ball
+        | CHOICES
+        | {
+            "columns": template.columns,
+            "start": model.matrix.indptr,
+            "index": model.matrix.indices,
+            "value": model.matrix.data,
+            "goal": relaxed.slack,
+            "kept": kept,
+            "zero": zero,
+            "solved_rows": [row for row, _ in solved],
+            "solved_columns": [column for _, column in solved],
+            "given": [model.row_lower[row] for row, _ in solved],
+            "low": low,
+            "high": high,
+            "layers": layers,
+            "x_left": template.left.x,
+            "x_right": template.right.x,
+            "low_left": problem.left.lower,
+            "high_left": problem.left.upper,
+            "low_right": problem.right.lower,
+            "high_right": problem.right.upper,
+            "group_starts": [group.start for group in groups],
+            "group_stops": [group.stop for group in groups],
+            "group_shared": [bool(shared[group].all()) for group in groups],
+            "curved": relaxed.score.curved,
+            "t": relaxed.question.t,
+        }
+    )
 
 
 def root(bounds: TwinBounds) -> dict[str, Array]:
