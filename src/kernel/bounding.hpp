@@ -144,6 +144,25 @@ inline void Worker::dive(const Bound &now) {
     }
 }
 
+// Note how a part was bounded; tell whether it is still open.
+inline bool Worker::record(int id, const Bound &now) {
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    Node &node = tree_.nodes[id];
+    if (!now.is_open || node.shown.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
+    node.upper = std::min(node.upper, now.upper);
+    if (now.is_open) return true;
+    node.state = now.alive ? CLOSED : EMPTY;
+    node.part.reset();
+    return false;
+}
+
+// Look for pairs where a part's point is, and now and then below it.
+inline void Worker::look(const Bound &now) {
+    if (!now.finished) return;
+    offer(now.x);
+    if (bounded_ % tree_.question.dive_every == 0) dive(now);
+}
+
 // Whether to narrow the dz of a part: its slack has fallen since they were, and not too much of the time goes there.
 inline bool Worker::worth_narrowing(int id, const Bound &now) {
     std::lock_guard<std::mutex> lock(tree_.mutex_);

@@ -6,6 +6,7 @@ namespace likewise {
 
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
+constexpr int RECENT = 20;               // what is remembered of a split
 constexpr long TRIAL = 30;               // steps of the simplex method in a trial
 constexpr size_t DEEPEST = 400;
 
@@ -112,20 +113,8 @@ inline void Worker::run() {
         idle = 0;
         Bound now;
         bound(std::move(part), *here_, known, STEPS, now);
-        {
-            std::lock_guard<std::mutex> lock(tree_.mutex_);
-            Node &node = tree_.nodes[id];
-            if (!now.is_open || node.shown.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
-            node.upper = std::min(node.upper, now.upper);
-            if (!now.alive || !now.is_open) {
-                node.state = now.alive ? CLOSED : EMPTY;
-                node.part.reset();
-                tree_.active_[me] = -1;
-                continue;
-            }
-        }
-        if (now.finished) offer(now.x);
-        if (now.finished && bounded_ % tree_.question.dive_every == 0) dive(now);
+        if (!record(id, now)) continue;
+        look(now);
         if (worth_narrowing(id, now)) narrow(id, now);
         while (now.is_open && branch(id, now)) {
             std::lock_guard<std::mutex> lock(tree_.mutex_);
@@ -141,73 +130,66 @@ inline void Worker::run() {
     }
 }
 
-// Split a part; go on with its wider half (`id` and `now` become those), and keep the other. False if none is open.
-inline bool Worker::branch(int &id, Bound &now) {
-    std::unique_lock<std::mutex> lock(tree_.mutex_);
-    const int depth = tree_.nodes[id].depth + 1;
-    const double upper = tree_.nodes[id].upper, settled = tree_.nodes[id].settled;
-    lock.unlock();
-    std::vector<Split> splits = candidates(now.part, now.x);
-    if (splits.empty() || depth >= int(DEEPEST)) {
-        lock.lock();
-        tree_.nodes[id].state = STUCK;
-        tree_.nodes[id].part = std::make_unique<Part>(now.part);
-        tree_.stuck_.push_back(id);
-        tree_.points.push_back(now.x);
-        return false;
-    }
-    auto key = [](const Split &s) { return std::array<int, 4>{s.kind, s.side, s.layer, s.place}; };
+inline std::array<int, 4> key(const Split &s) { return {s.kind, s.side, s.layer, s.place}; }
+
+// Return the splits worth trying: those that little is known of, and the one that has brought most.
+inline std::vector<Split> Worker::shortlist(const std::vector<Split> &splits) {
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
     std::vector<Split> wanted;
-    {
-        std::lock_guard<std::mutex> lock(tree_.mutex_);
-        double most = -1;
-        const Split *best = nullptr;
-        for (const Split &split : splits) {
-            const Brought &known = tree_.brought_[key(split)];
-            const double mean = known.sum / std::max(known.count, 1);
-            if (known.count < tree_.question.reliable)
-                wanted.push_back(split);
-            else if (mean > most) {
-                most = mean;
-                best = &split;
-            }
+    double most = -1;
+    const Split *best = nullptr;
+    for (const Split &split : splits) {
+        const Brought &known = tree_.brought_[key(split)];
+        const double mean = known.sum / std::max(known.count, 1);
+        if (known.count < tree_.question.reliable)
+            wanted.push_back(split);
+        else if (mean > most) {
+            most = mean;
+            best = &split;
         }
-        if (best) wanted.push_back(*best);
     }
+    if (best) wanted.push_back(*best);
+    return wanted;
+}
+
+// Note what a split has brought: the product of how far both halves fall, at most down to 0.
+inline double Worker::learn(const Split &split, double slack, const Bound halves[2]) {
+    double gain = 1;
+    for (int half = 0; half < 2; half++) {
+        double fall = slack - (halves[half].is_open ? std::max(halves[half].slack, 0.0) : 0.0);
+        gain *= std::max(fall, 1e-6 * slack) / std::max(slack, 1e-300);
+    }
+    if (!(gain >= 0)) gain = 0;  // of infinite slacks
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    Brought &known = tree_.brought_[key(split)];
+    if (known.count >= RECENT) {
+        known.sum *= 1 - 1.0 / RECENT;
+        known.count = RECENT - 1;
+    }
+    known.sum += gain;
+    known.count++;
+    return gain;
+}
+
+// Bound both halves of some splits, and return which is best: it closes a half, or both fall furthest. Its halves are
+// left in `halves`, their tableaux in `best_`.
+inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, double upper, Bound halves[2]) {
     for (auto *place : {&tried_[0], &tried_[1], &best_[0], &best_[1]})
         if (!*place) *place = std::make_unique<Tableau>(*here_);
-    Bound halves[2], tried[2];
-    int chosen = -1;
+    int chosen = 0;
     double most = -1;
     for (size_t k = 0; k < wanted.size(); k++) {
+        Bound tried[2];
         bool closes = false;
         for (int half = 0; half < 2; half++) {
             Part part;
-            tried[half] = Bound();
-            if (!halve(tree_.question, now.part, wanted[k], half, part)) {
-                closes = true;
-                continue;
+            if (halve(tree_.question, now.part, wanted[k], half, part)) {
+                *tried_[half] = *here_;
+                bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
             }
-            *tried_[half] = *here_;
-            bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
             closes |= !tried[half].is_open;
         }
-        double gain = 1;
-        for (const Bound &half : tried) {
-            double fall = now.slack - (half.is_open ? std::max(half.slack, 0.0) : 0.0);
-            gain *= std::max(fall, 1e-6 * now.slack) / std::max(now.slack, 1e-300);
-        }
-        {
-            std::lock_guard<std::mutex> lock(tree_.mutex_);
-            Brought &known = tree_.brought_[key(wanted[k])];
-            if (known.count >= 20) {
-                known.sum *= 0.95;
-                known.count = 19;
-            }
-            known.sum += gain;
-            known.count++;
-        }
-        if (closes) gain += 2;
+        const double gain = learn(wanted[k], now.slack, tried) + (closes ? 2 : 0);
         if (gain > most) {
             most = gain;
             chosen = int(k);
@@ -218,37 +200,62 @@ inline bool Worker::branch(int &id, Bound &now) {
         }
         if (closes) break;
     }
-    int next = -1;
-    lock.lock();
+    return chosen;
+}
+
+// Write a split to the tree, keep its narrower half if that is open, and return the wider open one; -1 if there is none.
+inline int Worker::divide(int id, const Split &split, const Bound halves[2], double upper) {
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
     const int first = int(tree_.nodes.size());
+    int next = -1;
     for (int half = 0; half < 2; half++) {
         tree_.nodes.emplace_back();
-        Node &node = tree_.nodes.back();
-        Bound &bound = halves[half];
+        Node &node = tree_.nodes.back(), &parent = tree_.nodes[id];
+        const Bound &bound = halves[half];
         node.parent = id;
-        node.depth = depth;
+        node.depth = parent.depth + 1;
         keep(node, bound, tree_.model);
         node.upper = bound.upper;
-        node.settled = settled;
-        if (bound.is_open && bound.own > upper && tree_.nodes[id].shown.model >= 0)  // what is known of the whole is better
-            node.shown = tree_.nodes[id].shown;
+        node.settled = parent.settled;
+        if (bound.is_open && bound.own > upper && parent.shown.model >= 0)  // what is known of the whole is better
+            node.shown = parent.shown;
         node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
+        if (bound.is_open) node.part = std::make_unique<Part>(bound.part);
         if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;
     }
     Node &parent = tree_.nodes[id];
     parent.state = SPLIT;
-    parent.split = wanted[chosen];
+    parent.split = split;
     parent.child[0] = first;
     parent.child[1] = first + 1;
     parent.part.reset();
     parent.shown = Shown();
-    if (next < 0) return false;
-    const int half = next - first;
-    if (halves[1 - half].is_open) {
-        tree_.nodes[first + 1 - half].part = std::make_unique<Part>(std::move(halves[1 - half].part));
-        tree_.push(first + 1 - half);
+    const int other = next < 0 ? -1 : next == first ? first + 1 : first;
+    if (other >= 0 && tree_.nodes[other].state == OPEN) tree_.push(other);
+    return next;
+}
+
+// Split a part; go on with its wider half (`id` and `now` become those), and keep the other. False if none is open.
+inline bool Worker::branch(int &id, Bound &now) {
+    std::unique_lock<std::mutex> lock(tree_.mutex_);
+    const double upper = tree_.nodes[id].upper;
+    const bool is_deep = tree_.nodes[id].depth + 1 >= int(DEEPEST);
+    lock.unlock();
+    const std::vector<Split> splits = candidates(now.part, now.x);
+    if (splits.empty() || is_deep) {
+        lock.lock();
+        tree_.nodes[id].state = STUCK;
+        tree_.nodes[id].part = std::make_unique<Part>(now.part);
+        tree_.stuck_.push_back(id);
+        tree_.points.push_back(now.x);
+        return false;
     }
-    tree_.nodes[next].part = std::make_unique<Part>(halves[half].part);
+    const std::vector<Split> wanted = shortlist(splits);
+    Bound halves[2];
+    const int chosen = try_out(now, wanted, upper, halves), next = divide(id, wanted[chosen], halves, upper);
+    if (next < 0) return false;
+    lock.lock();
+    const int half = next - tree_.nodes[id].child[0];
     const double known = tree_.nodes[next].upper;
     lock.unlock();
     std::swap(here_, best_[half]);
@@ -256,19 +263,9 @@ inline bool Worker::branch(int &id, Bound &now) {
         now = std::move(halves[half]);
     else
         bound(Part(halves[half].part), *here_, known, STEPS, now);
-    lock.lock();
-    Node &node = tree_.nodes[next];
-    if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
-    node.upper = std::min(node.upper, now.upper);
-    if (!now.alive || !now.is_open) {
-        node.state = now.alive ? CLOSED : EMPTY;
-        node.part.reset();
-        return false;
-    }
-    lock.unlock();
-    if (now.finished) offer(now.x);
-    if (now.finished && bounded_ % tree_.question.dive_every == 0) dive(now);
     id = next;
+    if (!record(id, now)) return false;
+    look(now);
     if (worth_narrowing(id, now)) narrow(id, now);
     return now.is_open;
 }

@@ -30,6 +30,12 @@ class Worker {
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
     std::vector<Split> candidates(const Part &part, const std::vector<double> &x) const;
     bool branch(int &id, Bound &now);
+    std::vector<Split> shortlist(const std::vector<Split> &splits);
+    double learn(const Split &split, double slack, const Bound halves[2]);
+    int try_out(const Bound &now, const std::vector<Split> &wanted, double upper, Bound halves[2]);
+    int divide(int id, const Split &split, const Bound halves[2], double upper);
+    bool record(int id, const Bound &now);
+    void look(const Bound &now);
     void offer(const std::vector<double> &x);
     bool draw_in(Pair &pair) const;
     void dive(const Bound &now);
