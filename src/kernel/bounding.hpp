@@ -4,7 +4,7 @@
 
 namespace likewise {
 
-constexpr long STEPS = 2000;             // and for a part
+constexpr double WORK = 4e8;             // numbers of the tableau to touch for a part: more steps where it is small
 constexpr double BELOW = -1e-8;          // a slack that is surely below 0
 constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
 constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
@@ -14,6 +14,11 @@ constexpr long NARROWED = 300;           // steps of the simplex method for one 
 inline Worker::Worker(Tree &tree) : tree_(tree) {
     here_ = std::make_unique<Tableau>(tree.question.program);
     for (auto &v : values_) v.resize(tree.question.neurons);
+}
+
+// How many steps of the simplex method a part is worth.
+inline long Worker::steps() const {
+    return std::clamp(long(WORK / (double(here_->height) * here_->width)), 300L, 2000L);
 }
 
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
@@ -138,7 +143,7 @@ inline void Worker::dive(const Bound &now) {
             }
         }
         Part given = std::move(part);
-        bound(std::move(given), *spare_, INF, STEPS, next);
+        bound(std::move(given), *spare_, INF, steps(), next);
         if (!next.is_open || !next.finished) return;
         offer(next.x);
     }
@@ -166,6 +171,7 @@ inline void Worker::look(const Bound &now) {
 // Whether to narrow the dz of a part: its slack has fallen since they were, and not too much of the time goes there.
 inline bool Worker::worth_narrowing(int id, const Bound &now) {
     std::lock_guard<std::mutex> lock(tree_.mutex_);
+    if (tree_.nodes[id].settled == INF) tree_.nodes[id].settled = now.slack;  // the whole has been narrowed before
     return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < tree_.question.narrowing * double(here_->pivots + 200);
 }
 
@@ -185,7 +191,7 @@ inline void Worker::narrow(int id, Bound &now) {
         for (int j = 0; j < layer.height; j++) {
             const int at = layer.first + j;
             const Interval s = slopes(now.part.box[0][at], now.part.box[1][at]), &dz = now.part.box[2][at];
-            if (index + 1 < q.layers.size() && s.low == s.high) continue;
+            if ((index + 1 < q.layers.size() && s.low == s.high) || tree_.over()) continue;
             for (int sign : {1, -1}) {
                 std::vector<double> cost(q.program.columns, 0.0);
                 cost[layer.z[0][j]] += sign;
@@ -214,7 +220,7 @@ inline void Worker::narrow(int id, Bound &now) {
         known = tree_.nodes[id].upper;
     }
     if (alive)
-        bound(std::move(part), *here_, known, STEPS, now);
+        bound(std::move(part), *here_, known, steps(), now);
     else
         now.alive = now.is_open = false;
     std::lock_guard<std::mutex> lock(tree_.mutex_);

@@ -112,7 +112,7 @@ inline void Worker::run() {
         }
         idle = 0;
         Bound now;
-        bound(std::move(part), *here_, known, STEPS, now);
+        bound(std::move(part), *here_, known, steps(), now);
         if (!record(id, now)) continue;
         look(now);
         if (worth_narrowing(id, now)) narrow(id, now);
@@ -185,7 +185,7 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
             Part part;
             if (halve(tree_.question, now.part, wanted[k], half, part)) {
                 *tried_[half] = *here_;
-                bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : STEPS, tried[half]);
+                bound(std::move(part), *tried_[half], upper, wanted.size() > 1 ? TRIAL : steps(), tried[half]);
             }
             closes |= !tried[half].is_open;
         }
@@ -198,7 +198,7 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
                 std::swap(best_[half], tried_[half]);
             }
         }
-        if (closes) break;
+        if (closes || tree_.over()) break;
     }
     return chosen;
 }
@@ -262,7 +262,7 @@ inline bool Worker::branch(int &id, Bound &now) {
     if (halves[half].finished)
         now = std::move(halves[half]);
     else
-        bound(Part(halves[half].part), *here_, known, STEPS, now);
+        bound(Part(halves[half].part), *here_, known, steps(), now);
     id = next;
     if (!record(id, now)) return false;
     look(now);

@@ -36,6 +36,7 @@ class Worker {
     int divide(int id, const Split &split, const Bound halves[2], double upper);
     bool record(int id, const Bound &now);
     void look(const Bound &now);
+    long steps() const;
     void offer(const std::vector<double> &x);
     bool draw_in(Pair &pair) const;
     void dive(const Bound &now);
