@@ -365,6 +365,7 @@ class Part:
                 low, high = z[..., None, :]
                 z[:] = [np.where(same, low, -INF).max(axis=-1), np.where(same, high, INF).min(axis=-1)]
             self.alive = self.alive & ~(z[0] > z[1]).any(axis=(1, 2))
+            z[:, ~self.alive] = 0  # what is empty goes on beside the others, with numbers that are finite
             slopes = layer.quotients(z[0, :, :2].min(axis=1), z[1, :, :2].max(axis=1))
             ends = np.stack([s * end for s in slopes for end in z[:, :, DIFFERENCE]])
             dv = minus([ends.min(axis=0), ends.max(axis=0)], 0 * slopes)
@@ -383,8 +384,7 @@ class Part:
         if one.groups:
             (low, high), x, c = x[..., DIFFERENCE, ~one.free], x[..., ~one.free], c[..., ~one.free]
             gain, lose = (np.where(o, k, -INF) for o, k in ((high >= 1, c[..., 2, :]), (low <= -1, -c[..., 2, :])))
-            other = one.largest((low > 0) | (high < 0)) | self.differ[:, None]
-            stays = np.array([0, -INF], c.dtype)[1 * other]  # no float 0
+            stays = np.array([0, -INF], c.dtype)[1 * (one.largest((low > 0) | (high < 0)) | self.differ[:, None])]
             total.append(one.largest(np.where(x[1, ..., :2, :] > 0.5, c[..., :2, :], -INF)))
             total.append(np.maximum(one.largest(gain) + one.largest(lose), stays))
         return np.concatenate([terms.reshape(*terms.shape[:2], -1) for terms in total], axis=2)

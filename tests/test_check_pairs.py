@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import zipfile
 
 import numpy as np
@@ -156,3 +158,32 @@ def test_parts_beside_each_other_show_what_they_show_alone(maker, seed, tmp_path
     count = len(it.manifest["proof"]["directions"])
     for k in range(count):
         assert uppers[k::count] == pytest.approx([uppers[k]] * 3, rel=1e-12, abs=1e-12)
+
+
+def vector(numbers):
+    """Return numbers as a proof writes them."""
+    numbers = np.asarray(numbers, dtype=np.float64)
+    return np.packbits(numbers != 0, bitorder="little").tobytes() + numbers[numbers != 0].astype("<f8").tobytes()
+
+
+def test_an_empty_part_beside_others_ends_and_changes_nothing():
+    """An empty part has no finite ends: among curves, a search for a tangent there would never end."""
+    people = {"features": [{"kind": "continuous", "name": "a"}], "lower": [0.0], "upper": [1.0]}
+    manifest = {"metric": {"p": 2.0}, "eps": 0.1, "activations": [["tanh"], ["tanh"], ["sigmoid"]]}
+    weights = {"W0": np.array([[4.0]]), "b0": np.array([-5.0]), "metric": np.eye(1)}
+    weights |= {f"{name}{k}": np.eye(1) if name == "W" else np.zeros(1) for name in "Wb" for k in (1, 2)}
+    question = checker.Question(manifest | {"left": people, "right": people}, weights)
+    left, right = (question.layers[0].z.start + side for side in (0, 1))
+
+    def leaf(y):
+        return (
+            b"A" + struct.pack("<dHH", 0.05, 1, 1) + vector([0.0]) + struct.pack("<Ib", 0, 0) + vector([1.0, *y]) + b"E"
+        )
+
+    for y in np.random.default_rng(0).normal(size=(20, question.count)):
+        uppers = []
+        for last in (0 * y, y):  # z_left <= 1, else z_right <= 1, else neither: nobody, since z is -1 at most
+            splits = [b"Z" + struct.pack("<Id", k, 1.0) + leaf(0 * y) for k in (left, right)]
+            with np.errstate(all="ignore"):
+                uppers.append(checker.upper_bound(question, io.BytesIO(b"".join(splits) + leaf(last))))
+        assert uppers[0] == uppers[1]

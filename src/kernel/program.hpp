@@ -83,16 +83,17 @@ struct Program {
         if (!by.mu.empty()) {
             round.assign(columns, 0.0);
             rounder.assign(columns, 0.0);
-            double squares = 0;
+            double squares = 0, top = 1e-290;  // of mu / top, so that nothing underflows
+            for (double one : by.mu) top = std::max(top, std::fabs(one));
             for (int k = 0; k < ball.height; k++) {
-                squares += by.mu[k] * by.mu[k];
+                squares += (by.mu[k] / top) * (by.mu[k] / top);
                 for (size_t c = 0; c < ball.columns.size(); c++) {
                     double p = by.mu[k] * ball.full[k * ball.columns.size() + c];
                     round[ball.columns[c]] += p;
                     rounder[ball.columns[c]] += std::fabs(p);
                 }
             }
-            total = ball.eps * std::sqrt(squares) * (1 + 1e-14 * (ball.height + 8)) + 1e-290;
+            total = ball.eps * top * std::sqrt(squares) * (1 + 1e-14 * (ball.height + 8)) + 1e-290;
             size = total;
         }
         long terms = 1;
