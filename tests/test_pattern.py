@@ -56,7 +56,7 @@ def test_walkers_solve_a_puzzle_that_has_a_solution(seed):
 def test_matched_pairs_can_exist_and_are_sorted(seed):
     rng = np.random.default_rng(seed)
     root, part = _root(_problem(rng))
-    pairs = matched(part, root.bounds.reach, root.people(part), rng, time.monotonic() + 60.0)
+    pairs = matched(part, root.bounds.reach, root.people(part.relaxed, part.point), rng, time.monotonic() + 60.0)
     assert len(pairs) == pattern.WALKERS
     for _, right in pairs:
         assert root.problem.right.contains(right)
