@@ -102,6 +102,25 @@ def test_trees_of_any_number_of_threads_check(seed, threads, tmp_path):
     assert cert.upper - 1e-5 <= found.upper <= cert.upper + 1e-6
 
 
+@pytest.mark.parametrize("metric", ["mahalanobis", "linf"])
+@pytest.mark.parametrize("rounds", [0, 1, 4])
+def test_what_is_open_checks_too(metric, rounds, tmp_path, monkeypatch):
+    """A proof shows what is claimed at any time: of the root, of its first halves, of a tree that was begun again."""
+    monkeypatch.setattr(fast, "SLICE", 0.02)
+    monkeypatch.setattr(fast, "PATIENCE", 0.01)
+    left = iter(range(rounds))
+
+    def a_few(self):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(fast.Fast, "look", a_few)
+    cert = search(big(metric), engine="branch", solver="highs", seconds=20.0, gap=1e-7, threads=1)
+    found = lw.check(cert.save(tmp_path / "a.cert"))
+    assert (found.ok, found.reasons) == (True, ())
+    assert found.upper <= cert.upper + 1e-6
+
+
 @pytest.mark.usefixtures("alone")
 def test_a_tree_goes_on_where_it_was_left(tmp_path, monkeypatch):
     problem = big()
@@ -130,7 +149,7 @@ def shape(cert):
         return [what for what in read_shape(inner, file) if what is not None]
 
 
-def big():
+def big(metric="linf"):
     """Return a question whose tree is large: the embedded data's people and a network that nobody has trained."""
     data = lw.datasets.load("german")
     rng = np.random.default_rng(5)
@@ -139,7 +158,7 @@ def big():
         lw.Layer(rng.normal(size=(m, n)) / np.sqrt(n) * 2, rng.normal(size=m) * 0.2, "sigmoid" if m == 1 else "relu")
         for n, m in pairwise(sizes)
     ]
-    return lw.Problem(lw.Network(layers), data.domain, data.domain, data.metric("linf"), 0.1)
+    return lw.Problem(lw.Network(layers), data.domain, data.domain, data.metric(metric), 0.1)
 
 
 def wrong_tangents(told, relaxed):

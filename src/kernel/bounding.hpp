@@ -153,7 +153,7 @@ inline void Worker::dive(const Bound &now) {
 inline bool Worker::record(int id, const Bound &now) {
     std::lock_guard<std::mutex> lock(tree_.mutex_);
     Node &node = tree_.nodes[id];
-    if (!now.is_open || node.shown.model < 0 || now.own < node.upper) keep(node, now, tree_.model);
+    if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
     node.upper = std::min(node.upper, now.upper);
     if (now.is_open) return true;
     node.state = now.alive ? CLOSED : EMPTY;

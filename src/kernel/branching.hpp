@@ -217,8 +217,7 @@ inline int Worker::divide(int id, const Split &split, const Bound halves[2], dou
         keep(node, bound, tree_.model);
         node.upper = bound.upper;
         node.settled = parent.settled;
-        if (bound.is_open && bound.own > upper && parent.shown.model >= 0)  // what is known of the whole is better
-            node.shown = parent.shown;
+        if (bound.is_open && bound.own >= upper) node.shown = parent.shown;  // what is known of the whole is better
         node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
         if (bound.is_open) node.part = std::make_unique<Part>(bound.part);
         if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;

@@ -154,10 +154,10 @@ PYBIND11_MODULE(_kernel, m) {
         .def("maximise", &Linear::maximise, py::arg("columns"), py::arg("values"), py::arg("accuracy"), py::arg("most") = 5000)
         .def_property_readonly("steps", [](const Linear &linear) { return linear.tableau.pivots; });
     py::class_<Tree>(m, "Tree")
-        .def(py::init([](const py::dict &question, const py::dict &root) {
+        .def(py::init([](const py::dict &question, const py::dict &root, double upper) {
             Question q = question_of(question);
             Part part = part_of(root, q);
-            return std::make_unique<Tree>(std::move(q), std::move(part));
+            return std::make_unique<Tree>(std::move(q), std::move(part), upper);
         }))
         .def("renew",
              [](Tree &tree, const py::dict &question, const py::dict &root) {

@@ -53,8 +53,10 @@ class Tree {
     long bounded = 0, steps = 0;
     int model = 0;
 
-    Tree(Question q, Part root) : question(std::move(q)) {
+    // `upper` is what is proven of the whole, and how is known elsewhere: so is that of nodes that have no multipliers.
+    Tree(Question q, Part root, double upper) : question(std::move(q)) {
         nodes.emplace_back();
+        nodes[0].upper = upper;
         nodes[0].part = std::make_unique<Part>(std::move(root));
         push(0);
     }

@@ -222,10 +222,11 @@ def _finite(matrix: csr_matrix, lower: Array, upper: Array, row_lower: Array, ro
     return np.concatenate([lower, low]), np.concatenate([upper, high])
 
 
-def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> Any:
-    """Return the kernel's tree with nothing but its root."""
+def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array], proven: float) -> Any:
+    """Return the kernel's tree with nothing but its root, of which a gap of `proven` at most is shown."""
     assert _kernel is not None
-    return _kernel.Tree(question(problem, bounds, relaxed, influence), root(bounds))
+    upper = proven / relaxed.score.factor  # a power of 2
+    return _kernel.Tree(question(problem, bounds, relaxed, influence), root(bounds), upper)
 
 
 class Swift:

@@ -49,7 +49,8 @@ class Fast:
     def plant(self) -> None:
         """Begin with an empty tree."""
         self.models: list[tuple[Relaxed, TwinBounds]] = []  # of the tree, with the bounds each was filled with
-        self.tree = compiled.tree(self.root.problem, self.root.bounds, self._model(), self.root.influence)
+        root = self.root
+        self.tree = compiled.tree(root.problem, root.bounds, self._model(), root.influence, root.proven)
         self.root.log.rest = self.write
 
     def _model(self) -> Relaxed:
