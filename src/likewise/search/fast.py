@@ -30,10 +30,7 @@ BETTER = 0.3  # of the wanted gap, by which a pair must be better to be looked a
 POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, and from how many of a slice
 MOST = 2_000_000  # parts of a tree, of some thousand bytes each
 STUCK = 8  # parts that cannot be split whose points are looked at
-PATIENCE, PATIENCE_SHARE = (
-    2.0,
-    0.3,
-)  # seconds before all of the root is narrowed, and the share of what is left for that
+PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for it
 LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
 
 
