@@ -251,7 +251,7 @@ def one_leaf(problem, patch):
         session = Session(relaxed.template.fill(inner, bounds, lines, relaxed.objective))
         slack, _ = session.maximise(relaxed.objective)
     y = session.proof.multipliers
-    log.leaf(0, relaxed.template.argument(y, lines, relaxed.tangents, relaxed.cuts), slack)
+    log.leaf(0, relaxed.argued(y, lines), slack)
     upper, proof = max(0.0, score.upper_from_slack(0.02, slack)), Proof(problem.eps, (log.finish(),))
     return lw.Certificate(problem, 0.0, upper, same_person(problem), "one leaf", "highs", 0.0, proof=proof)
 

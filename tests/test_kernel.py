@@ -186,8 +186,8 @@ def test_the_checker_finds_a_kernel_out_that_was_told_wrong(fault, tmp_path, mon
     """What the kernel claims from a wrong model is not in the proof: a pair or the checker contradicts it."""
     asked = compiled.question
 
-    def told(problem, bounds, relaxed, influence):
-        found = asked(problem, bounds, relaxed, influence)
+    def told(problem, bounds, relaxed, influence, splits=True):
+        found = asked(problem, bounds, relaxed, influence, splits)
         if fault is wrong_ball and "ball_eps" not in found:
             return found
         found["high"] = found["high"].copy()

@@ -44,7 +44,7 @@ class Relaxation:
             objective[template.right.z[target.layer]] = right
         bound, _ = self.session.maximise(objective)
         y = self.session.proof.multipliers
-        return bound, template.argument(y, self.lines, self.relaxed.tangents, self.relaxed.cuts)
+        return bound, self.relaxed.argued(y, self.lines)
 
     def targets(self, seed):
         rng = np.random.default_rng([11, seed])

@@ -21,6 +21,16 @@ inline long Worker::steps() const {
     return std::clamp(long(WORK / (double(here_->height) * here_->width)), 300L, 2000L);
 }
 
+// Write a part's bounds to `low_` and `high_`, with slopes of a tableau's lines that suit it.
+inline void Worker::shape(const Part &part, Tableau &tableau) {
+    const Question &q = tree_.question;
+    if (!q.program.bends.empty()) {
+        wish(q, part, tableau.slopes, recall_, changes_);
+        if (!changes_.empty()) tableau.reshape(changes_);
+    }
+    fill(q, part, values_, tableau.slopes, recall_, low_, high_);
+}
+
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
     const Question &q = tree_.question;
     out.part = std::move(part);
@@ -28,19 +38,20 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
     out.is_open = out.finished = false;
     out.slack = out.upper = out.own = -INF;
     if (!out.alive) return;
-    fill(q, out.part, values_, low_, high_);
+    shape(out.part, tableau);
     long before = tableau.pivots;
     for (int attempt = 0; attempt < 2; attempt++) {
         Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
         out.finished = ended == Ended::optimal;
         out.y = tableau.multipliers();
-        out.slack = q.program.bound(out.y, q.program.cost, low_.data(), high_.data());
+        out.slack = q.program.bound(out.y, q.program.cost, tableau.slopes, low_.data(), high_.data());
         double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
                                                                     : out.slack <= expected + 1e-7 * (1 + std::fabs(expected));
         if (good) break;
         if (attempt == 0) tableau.refresh();
     }
+    q.program.straighten(out.y, tableau.slopes);
     out.is_open = !(out.slack < 0);
     out.own = gap_from_slack(q.curved, q.t, out.slack);
     out.upper = std::min(known, out.own);
@@ -99,7 +110,7 @@ inline void Worker::offer(const std::vector<double> &x) {
                 for (int c = 0; c < layer.width; c++) z[j] += layer.weight[size_t(j) * layer.width + c] * v[c];
             v = z;
             if (index + 1 < q.layers.size())
-                for (double &one : v) one = relu(one);
+                for (double &one : v) one = layer.of(one);
         }
         logit[side] = v[0];
     }
@@ -135,6 +146,7 @@ inline void Worker::dive(const Bound &now) {
             for (size_t index = 0; index + 1 < q.layers.size(); index++) {
                 if (stage == 1 && index > 0) break;
                 const Layer &layer = q.layers[index];
+                if (layer.is_curved()) continue;
                 for (int j = 0; j < layer.height; j++)
                     for (int side = 0; side < 2; side++) {
                         Interval &box = part.box[side][layer.first + j];
@@ -183,14 +195,14 @@ inline void Worker::narrow(int id, Bound &now) {
     const long before = spare_->pivots;
     spare_->accuracy = COARSE;
     if (!settle(q, now.part, values_)) return;
-    fill(q, now.part, values_, low_, high_);
+    shape(now.part, *spare_);
     low_[q.goal] = std::max(low_[q.goal], 0.0);
     std::vector<Lemma> lemmas;
     for (size_t index = 0; index < q.layers.size(); index++) {
         const Layer &layer = q.layers[index];
         for (int j = 0; j < layer.height; j++) {
             const int at = layer.first + j;
-            const Interval s = slopes(now.part.box[0][at], now.part.box[1][at]), &dz = now.part.box[2][at];
+            const Interval s = slopes(layer, now.part.box[0][at], now.part.box[1][at]), &dz = now.part.box[2][at];
             if ((index + 1 < q.layers.size() && s.low == s.high) || tree_.over()) continue;
             for (int sign : {1, -1}) {
                 std::vector<double> cost(q.program.columns, 0.0);
@@ -199,7 +211,8 @@ inline void Worker::narrow(int id, Bound &now) {
                 spare_->aim(std::move(cost));
                 spare_->solve(low_.data(), high_.data(), -INF, NARROWED);
                 Multipliers y = spare_->multipliers();
-                const double upper = q.program.bound(y, spare_->cost(), low_.data(), high_.data());
+                const double upper = q.program.bound(y, spare_->cost(), spare_->slopes, low_.data(), high_.data());
+                q.program.straighten(y, spare_->slopes);
                 if (upper < (sign > 0 ? dz.high : -dz.low) - LEAST * (dz.high - dz.low))
                     lemmas.push_back({int(index), j, sign, upper, shown(y, tree_.model)});
             }

@@ -6,9 +6,20 @@ namespace likewise {
 
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
+constexpr double INSIDE = 0.1;           // a cut keeps at least this share of an interval on either side
+inline const std::vector<double> ZERO = {0.0};
 constexpr int RECENT = 20;               // what is remembered of a split
 constexpr long TRIAL = 30;               // steps of the simplex method in a trial
 constexpr size_t DEEPEST = 400;
+
+// Where to cut a neuron's interval: at a kink if there is one inside, else where the point is, kept off the ends.
+inline double place(const std::vector<double> &kinks, const Interval &box, double z) {
+    double at = INF;
+    for (double kink : kinks)
+        if (box.low < kink && kink < box.high && std::fabs(kink - z) < std::fabs(at - z)) at = kink;
+    const double margin = INSIDE * (box.high - box.low);
+    return at < INF ? at : std::min(std::max(z, box.low + margin), box.high - margin);
+}
 
 inline std::vector<Split> Worker::candidates(const Part &part, const std::vector<double> &x) const {
     const Question &q = tree_.question;
@@ -18,7 +29,7 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
         const bool is_last = index + 2 == q.layers.size() && q.harmless;
         for (int j = 0; j < layer.height; j++) {
             const int at = layer.first + j;
-            const Interval &l = part.box[0][at], &r = part.box[1][at], &d = part.box[2][at], s = slopes(l, r);
+            const Interval &l = part.box[0][at], &r = part.box[1][at], &d = part.box[2][at], s = slopes(layer, l, r);
             if (s.low == s.high) continue;
             // The gap never falls as the left output rises: what the last layer is off by the other way is harmless.
             const double w = is_last ? q.layers.back().weight[j] : 0.0, wanted = w > 0 ? 1 : w < 0 ? -1 : 0;
@@ -28,13 +39,16 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
                 const Interval &box = part.box[side][at];
                 z[side] = std::min(std::max(x[layer.z[side][j]], box.low), box.high);
                 v[side] = x[layer.v[side][j]];
-                f[side] = relu(z[side]);
+                f[side] = layer.of(z[side]);
                 double off = harm(v[side] - f[side], side == 0 ? wanted : -wanted) * layer.influence[j];
-                if (off > OFF && box.low < 0 && box.high > 0)
-                    neurons.push_back({int8_t(side), 2, int(index), j, 0, off});
+                const double cut = layer.is_curved() ? place(layer.curve.kinks, box, z[side]) : 0.0;
+                if (off > OFF && box.low < cut && box.high > cut)
+                    neurons.push_back({int8_t(side), 2, int(index), j, 0, off, cut});
             }
             double off = 0.5 * harm((v[0] - v[1]) - (f[0] - f[1]), wanted) * layer.influence[j];
-            if (off > OFF && d.low < 0 && d.high > 0) signs.push_back({DZ, 2, int(index), j, 0, off});
+            const double cut = layer.is_curved() ? place(ZERO, d, z[0] - z[1]) : 0.0;
+            if (off > OFF && d.low < cut && d.high > cut)
+                (layer.is_curved() ? neurons : signs).push_back({DZ, 2, int(index), j, 0, off, cut});
         }
     }
     const Layer &first = q.layers[0];

@@ -16,6 +16,44 @@ template <class T> std::vector<T> list(const py::handle &from) {
 
 template <class T> py::array_t<T> array(const std::vector<T> &from) { return py::array_t<T>(from.size(), from.data()); }
 
+static Curve curve_of(const py::dict &d) {
+    Curve curve;
+    curve.shape = &shape_of(d["activation"].cast<std::string>());
+    std::vector<double> low = list<double>(d["piece_low"]), high = list<double>(d["piece_high"]);
+    std::vector<int> bend = list<int>(d["piece_bend"]);
+    for (size_t k = 0; k < low.size(); k++) curve.pieces.push_back({low[k], high.at(k), bend.at(k)});
+    curve.kinks = list<double>(d["kinks"]);
+    auto interval = [&](const char *name) {
+        std::vector<double> ends = list<double>(d[name]);
+        return Interval{ends.at(0), ends.at(1)};
+    };
+    curve.values = interval("values");
+    curve.steepness = interval("steepness");
+    return curve;
+}
+
+// Tell the program of the slopes of a curved layer's lines.
+static void bend_lines(const py::dict &d, Layer &layer, Program &program) {
+    const char *sides[2] = {"left", "right"};
+    auto add = [&](const Bend &bend) {
+        program.add_bend(bend);
+        return int(program.bends.size()) - 1;
+    };
+    for (int side = 0; side < 2; side++) {
+        std::vector<int> rows = list<int>(d[(std::string("lines_") + sides[side]).c_str()]);
+        std::vector<double> slopes = list<double>(d[(std::string("slopes_") + sides[side]).c_str()]);
+        for (int k = 0; k < 4; k++)
+            for (int j = 0; j < layer.height; j++) {
+                const size_t at = size_t(k) * layer.height + j;
+                layer.bend[side][k].push_back(add({rows.at(at), layer.z[side][j], -1, -1, slopes.at(at)}));
+            }
+    }
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < layer.height; j++)
+            layer.differ[k].push_back(add({(k ? layer.above : layer.below)[j], layer.z[0][j], layer.z[1][j], layer.dz[j],
+                                           (k ? layer.above_slope : layer.below_slope)[j]}));
+}
+
 static Layer layer_of(const py::dict &d, int first) {
     Layer layer;
     layer.bias = list<double>(d["bias"]);
@@ -28,9 +66,11 @@ static Layer layer_of(const py::dict &d, int first) {
     layer.influence = list<double>(d["influence"]);
     for (int side = 0; side < 2; side++) layer.z[side] = list<int>(d[(std::string("z_") + sides[side]).c_str()]);
     if (!d.contains("v_left")) return layer;
+    if (d.contains("activation")) layer.curve = curve_of(d);
     for (int side = 0; side < 2; side++) {
         auto get = [&](const char *name) { return d[(std::string(name) + "_" + sides[side]).c_str()]; };
         layer.v[side] = list<int>(get("v"));
+        if (layer.is_curved()) continue;
         layer.steep[side] = list<int>(get("steep"));
         layer.chord[side] = list<int>(get("chord"));
         layer.chord_slope[side] = list<double>(get("chord_slope"));
@@ -59,7 +99,6 @@ static Question question_of(const py::dict &d) {
     std::vector<int> rows = list<int>(d["solved_rows"]), columns = list<int>(d["solved_columns"]);
     for (size_t k = 0; k < rows.size(); k++) p.solved.emplace_back(rows[k], columns[k]);
     p.given = list<double>(d["given"]);
-    p.transpose();
     q.low = list<double>(d["low"]);
     q.high = list<double>(d["high"]);
     if (d.contains("ball_columns")) {
@@ -78,8 +117,10 @@ static Question question_of(const py::dict &d) {
     q.high.push_back(1.0);
     for (const py::handle &one : d["layers"]) {
         q.layers.push_back(layer_of(one.cast<py::dict>(), q.neurons));
+        if (q.layers.back().is_curved()) bend_lines(one.cast<py::dict>(), q.layers.back(), p);
         q.neurons += q.layers.back().height;
     }
+    p.transpose();
     q.x[0] = list<int>(d["x_left"]);
     q.x[1] = list<int>(d["x_right"]);
     for (int side = 0; side < 2; side++) {
@@ -139,9 +180,10 @@ struct Linear {
         tableau.aim(std::move(cost));
         Ended ended = tableau.solve(question.low.data(), question.high.data(), -INF, most);
         Multipliers y = tableau.multipliers();
+        const double upper = p.bound(y, tableau.cost(), tableau.slopes, question.low.data(), question.high.data());
         std::vector<double> x(p.variables());
         tableau.point(x);
-        return py::make_tuple(int(ended), p.bound(y, tableau.cost(), question.low.data(), question.high.data()), array(x), array(y.rows),
+        return py::make_tuple(int(ended), upper, array(x), array(y.rows),
                               array(y.mu));
     }
 };
@@ -166,8 +208,8 @@ PYBIND11_MODULE(_kernel, m) {
                  tree.renew(std::move(q), part);
              })
         .def("divide",
-             [](Tree &tree, int id, int kind, int side, int layer, int place, int chosen) {
-                 return tree.divide(id, {int8_t(kind), int8_t(side), layer, place, chosen, 0.0});
+             [](Tree &tree, int id, int kind, int side, int layer, int place, int chosen, double at) {
+                 return tree.divide(id, {int8_t(kind), int8_t(side), layer, place, chosen, 0.0, at});
              })
         .def("gather", &Tree::gather)
         .def("run", &Tree::run, py::call_guard<py::gil_scoped_release>(), py::arg("seconds"), py::arg("known"),
@@ -202,7 +244,7 @@ PYBIND11_MODULE(_kernel, m) {
             const Node &n = tree.nodes.at(id);
             const Split &s = n.split;
             return py::make_tuple(int(n.state), n.child[0], n.child[1],
-                                  py::make_tuple(int(s.kind), int(s.side), s.layer, s.place, s.chosen), n.shown.model,
+                                  py::make_tuple(int(s.kind), int(s.side), s.layer, s.place, s.chosen, s.at), n.shown.model,
                                   array(n.shown.index), array(n.shown.value), array(n.shown.mu));
         });
 }

@@ -16,6 +16,7 @@ struct Split {
     int layer = 0, place = 0;  // a neuron, or the group
     int chosen = 0;       // the category of the first half
     double weight = 0;    // how promising
+    double at = 0;        // where a neuron's interval is cut
 };
 
 // The multipliers that are not 0, of the rows of a model and of its ball.
@@ -49,8 +50,6 @@ struct Pair {
     std::vector<double> left, right;
 };
 
-inline double logistic(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
-
 // The gap, in units of the score's factor, that a slack at threshold t leaves: see `Score.upper_from_slack`.
 inline double gap_from_slack(bool curved, double t, double slack) {
     if (slack < 0) return t;
@@ -76,7 +75,7 @@ inline bool halve(const Question &q, const Part &part, const Split &split, int h
         return true;
     }
     Interval &box = out.box[split.kind][q.layers[split.layer].first + split.place];
-    (half == 0 ? box.high : box.low) = 0.0;
+    (half == 0 ? box.high : box.low) = split.at;
     return box.low <= box.high;
 }
 

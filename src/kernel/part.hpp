@@ -1,18 +1,13 @@
 // Part: some of the pairs, as an interval for z of every neuron on either side and for dz, and the categories still
 // allowed; how intervals are carried on, and what they make of the program's bounds. Everything is rounded outward.
 #pragma once
+#include "curve.hpp"
 #include "simplex.hpp"
 
 namespace likewise {
 
+constexpr double LOOSE = 0.1;  // of the range of slopes over an interval, by which a line's may be other than the best
 constexpr double HAIR = 1e-9;  // by how much two intervals must miss each other before a part is called empty, relative
-
-inline double down(double v) { return std::nextafter(v, -INF); }
-inline double up(double v) { return std::nextafter(v, INF); }
-
-struct Interval {
-    double low, high;
-};
 
 // One layer of the network, and where its numbers are in the program.
 struct Layer {
@@ -23,6 +18,12 @@ struct Layer {
     std::vector<int> steep[2], chord[2], below, above, value;  // rows of hidden layers
     std::vector<double> chord_slope[2], below_slope, above_slope;
     std::vector<double> influence;
+    Curve curve;                   // of a hidden layer that is not of relus; then lines may change their slopes:
+    std::vector<int> bend[2][4];   // below, at either end, above, among the program's bends; of both sides
+    std::vector<int> differ[2];    // below and above, of differences
+
+    bool is_curved() const { return curve.shape != nullptr; }
+    double of(double z) const { return is_curved() ? curve.value(z) : std::max(z, 0.0); }
 };
 
 struct Group {
@@ -69,14 +70,19 @@ inline bool meet(Interval &one, double low, double high) {
 
 inline double relu(double z) { return z > 0 ? z : 0; }
 
-// The range of a relu's difference quotients over both sides' intervals.
-inline Interval slopes(const Interval &left, const Interval &right) {
+// The range of difference quotients over both sides' intervals.
+inline Interval slopes(const Layer &layer, const Interval &left, const Interval &right) {
     double low = std::min(left.low, right.low), high = std::max(left.high, right.high);
+    if (layer.is_curved()) return layer.curve.quotients(low, high);
     return {low >= 0 ? 1.0 : 0.0, high <= 0 ? 0.0 : 1.0};
 }
 
-// dv = s dz, s within slopes; both slopes are 0 or 1, so products are exact.
-inline Interval through(const Interval &s, const Interval &dz) {
+// dv = s dz, s within slopes; those of relus are 0 or 1, so products are exact.
+inline Interval through(const Layer &layer, const Interval &s, const Interval &dz) {
+    if (layer.is_curved()) {
+        const double each[4] = {s.low * dz.low, s.high * dz.low, s.low * dz.high, s.high * dz.high};
+        return {down(*std::min_element(each, each + 4)), up(*std::max_element(each, each + 4))};
+    }
     return {std::min(s.low * dz.low, s.high * dz.low), std::max(s.low * dz.high, s.high * dz.high)};
 }
 
@@ -142,10 +148,11 @@ inline bool settle(const Question &q, Part &part, std::vector<Interval> values[3
             if (!meet(l, down(r.low + d.low), up(r.high + d.high))) return false;
             if (!meet(r, down(l.low - d.high), up(l.high - d.low))) return false;
             if (!meet(d, down(l.low - r.high), up(l.high - r.low))) return false;
-            values[0][j] = {relu(l.low), relu(l.high)};
-            values[1][j] = {relu(r.low), relu(r.high)};
-            values[2][j] = through(slopes(l, r), d);
-            if (!meet(values[2][j], down(relu(l.low) - relu(r.high)), up(relu(l.high) - relu(r.low)))) return false;
+            if (index + 1 == q.layers.size()) continue;
+            const Interval &a = values[0][j] = layer.is_curved() ? layer.curve.range(l) : Interval{relu(l.low), relu(l.high)};
+            const Interval &b = values[1][j] = layer.is_curved() ? layer.curve.range(r) : Interval{relu(r.low), relu(r.high)};
+            values[2][j] = through(layer, slopes(layer, l, r), d);
+            if (!meet(values[2][j], down(a.low - b.high), up(a.high - b.low))) return false;
         }
     }
     return true;
@@ -166,7 +173,7 @@ inline Interval over(const Interval &z, double slope) {
 // s dz - slope dz over dz and s within their intervals.
 inline Interval apart(const Interval &s, const Interval &dz, double slope) {
     if (s.low == slope && s.high == slope) return {0.0, 0.0};
-    double size = (1.0 + std::fabs(slope)) * std::max(std::fabs(dz.low), std::fabs(dz.high)), off = 8 * UNIT * size;
+    double size = (std::max(1.0, s.size()) + std::fabs(slope)) * dz.size(), off = 8 * UNIT * size;
     double low = INF, high = -INF;
     auto take = [&](double x) {
         double m = slope * x;
@@ -180,9 +187,54 @@ inline Interval apart(const Interval &s, const Interval &dz, double slope) {
     return {low - off - 1e-300, high + off + 1e-300};
 }
 
-// Write what a part makes of the bounds of the program's variables.
-inline void fill(const Question &q, const Part &part, const std::vector<Interval> values[3], std::vector<double> &low,
-                 std::vector<double> &high) {
+// What lines of chosen slopes were last asked: between parts next to each other, most neurons stay as they are.
+struct Recall {
+    Interval z{0, 0};
+    double slope = 0, wanted[4] = {0, 0, 0, 0};
+    Interval found{0, 0};
+};
+
+// The slopes that lines of differences should have, below and above: those of the chords of what s dz can be.
+inline void difference_slopes(const Interval &s, const Interval &dz, double out[2]) {
+    const double width = dz.high - dz.low;
+    out[0] = out[1] = s.high;
+    if (!(width > 1e-12 * dz.size() + 1e-300)) return;
+    auto most = [&](double x) { return std::max(s.low * x, s.high * x); };
+    auto least = [&](double x) { return std::min(s.low * x, s.high * x); };
+    out[0] = std::clamp((least(dz.high) - least(dz.low)) / width, s.low, s.high);
+    out[1] = std::clamp((most(dz.high) - most(dz.low)) / width, s.low, s.high);
+}
+
+// Note which slopes a part should have that are off by more than a share of the range of slopes there.
+inline void wish(const Question &q, const Part &part, const std::vector<double> &now, std::vector<Recall> &recall,
+                 std::vector<std::pair<int, double>> &changes) {
+    changes.clear();
+    recall.resize(q.program.bends.size());
+    for (const Layer &layer : q.layers) {
+        if (!layer.is_curved()) continue;
+        for (int j = 0; j < layer.height; j++) {
+            const int at = layer.first + j;
+            const Interval s = slopes(layer, part.box[0][at], part.box[1][at]);
+            const double far = LOOSE * (s.high - s.low);
+            for (int side = 0; side < 2; side++) {
+                const Interval &z = part.box[side][at];
+                Recall &known = recall[layer.bend[side][0][j]];
+                if (known.z.low != z.low || known.z.high != z.high) layer.curve.lines(z, known.wanted);
+                for (int k = 0; k < 4; k++)
+                    if (int b = layer.bend[side][k][j]; std::fabs(known.wanted[k] - now[b]) > far)
+                        changes.push_back({b, known.wanted[k]});
+            }
+            double wanted[2];
+            difference_slopes(s, part.box[2][at], wanted);
+            for (int k = 0; k < 2; k++)
+                if (int b = layer.differ[k][j]; std::fabs(wanted[k] - now[b]) > far) changes.push_back({b, wanted[k]});
+        }
+    }
+}
+
+// Write what a part makes of the bounds of the program's variables; `chosen` are the slopes of its bends.
+inline void fill(const Question &q, const Part &part, const std::vector<Interval> values[3], const std::vector<double> &chosen,
+                 std::vector<Recall> &recall, std::vector<double> &low, std::vector<double> &high) {
     low = q.low;
     high = q.high;
     auto put = [&](int k, const Interval &box) {
@@ -211,14 +263,29 @@ inline void fill(const Question &q, const Part &part, const std::vector<Interval
                 put(layer.z[side][j], part.box[side][at]);
                 if (!hidden) continue;
                 put(layer.v[side][j], values[side][at]);
+                if (layer.is_curved()) {
+                    for (const std::vector<int> &line : layer.bend[side]) {
+                        Recall &known = recall[line[j]];
+                        const Interval &z = part.box[side][at];
+                        const double slope = chosen[line[j]];
+                        if (known.z.low != z.low || known.z.high != z.high || known.slope != slope) {
+                            known.found = layer.curve.over(z, slope);
+                            known.z = z;
+                            known.slope = slope;
+                        }
+                        put(rows + q.program.bends[line[j]].row, known.found);
+                    }
+                    continue;
+                }
                 put(rows + layer.steep[side][j], over(part.box[side][at], 1.0));
                 put(rows + layer.chord[side][j], over(part.box[side][at], layer.chord_slope[side][j]));
             }
             put(rows + layer.dz[j], part.box[2][at]);
             if (!hidden) continue;
-            const Interval s = slopes(part.box[0][at], part.box[1][at]), &dz = part.box[2][at];
-            put(rows + layer.below[j], apart(s, dz, layer.below_slope[j]));
-            put(rows + layer.above[j], apart(s, dz, layer.above_slope[j]));
+            const Interval s = slopes(layer, part.box[0][at], part.box[1][at]), &dz = part.box[2][at];
+            const bool bends = layer.is_curved();
+            put(rows + layer.below[j], apart(s, dz, bends ? chosen[layer.differ[0][j]] : layer.below_slope[j]));
+            put(rows + layer.above[j], apart(s, dz, bends ? chosen[layer.differ[1][j]] : layer.above_slope[j]));
             put(rows + layer.value[j], values[2][at]);
         }
     }

@@ -28,9 +28,19 @@ struct Ball {
     bool empty() const { return columns.empty(); }
 };
 
+// A row with a slope that may be chosen anew for every part: it has -slope (x_plus - x_minus) besides its fixed numbers.
+struct Bend {
+    int row, plus, minus;  // `minus` is -1 where there is none
+    int dz;                // of a line of differences, the row of x_plus - x_minus; else -1
+    double slope;          // at first
+};
+
 // The part of a program that never changes.
 struct Program {
     Ball ball;
+    std::vector<Bend> bends;
+    std::vector<int> bend_start, bend_of;  // by columns
+    std::vector<double> bend_sign;
     int columns = 0, rows = 0;
     std::vector<int> start, index;  // by rows
     std::vector<double> value;
@@ -68,6 +78,42 @@ struct Program {
                 column_row[at[index[k]]] = i;
                 column_value[at[index[k]]++] = value[k];
             }
+        bend_start.assign(columns + 1, 0);
+        bend_of.clear();
+        bend_sign.clear();
+        for (int j = 0; j < columns && !bends.empty(); j++) {
+            for (size_t b = 0; b < bends.size(); b++)
+                if (bends[b].plus == j || bends[b].minus == j) {
+                    bend_of.push_back(int(b));
+                    bend_sign.push_back(bends[b].plus == j ? -1.0 : 1.0);
+                }
+            bend_start[j + 1] = int(bend_of.size());
+        }
+    }
+
+    // Take a number out of a row; `add_bend` puts a slope of its place.
+    void erase(int row, int column) {
+        for (int k = start[row]; k < start[row + 1]; k++)
+            if (index[k] == column) value[k] = 0.0;
+    }
+
+    void add_bend(const Bend &bend) {
+        erase(bend.row, bend.plus);
+        if (bend.minus >= 0) erase(bend.row, bend.minus);
+        bends.push_back(bend);
+    }
+
+    std::vector<double> slopes() const {
+        std::vector<double> out;
+        for (const Bend &bend : bends) out.push_back(bend.slope);
+        return out;
+    }
+
+    // The same multipliers with all slopes as they were at first: y (dv - s dz) = y (dv - s0 dz) + y (s0 - s) dz. Lines of one
+    // side are left alone: a proof has no use for their multipliers.
+    void straighten(Multipliers &by, const std::vector<double> &slopes) const {
+        for (size_t b = 0; b < bends.size(); b++)
+            if (bends[b].dz >= 0) by.rows[bends[b].dz] += by.rows[bends[b].row] * (bends[b].slope - slopes[b]);
     }
 
     // An upper bound on c.x over all x within bounds whose rows are within theirs, by any multipliers y:
@@ -76,7 +122,8 @@ struct Program {
     // A float r_j is a sum of at most n = rows + 1 products; it is off by less than (n + 8) 2^-52 times the sum of their
     // absolute values (twice the usual factor, for that sum is a float itself) and 1e-290 for underflow; times the
     // largest |x_j| this is added, and the same is done for the last sum. NaN, from overflow, comes out as infinity.
-    double bound(const Multipliers &by, const std::vector<double> &cost, const double *low, const double *high) const {
+    double bound(const Multipliers &by, const std::vector<double> &cost, const std::vector<double> &slopes, const double *low,
+                 const double *high) const {
         const std::vector<double> &y = by.rows;
         double total = 0, size = 0;
         std::vector<double> round, rounder;  // B' mu, and the absolute values that it is the sum of
@@ -113,6 +160,12 @@ struct Program {
                 s += std::fabs(p);
                 n++;
             }
+            for (int k = bend_start[j]; k < bend_start[j + 1]; k++) {
+                double p = y[bends[bend_of[k]].row] * (bend_sign[k] * slopes[bend_of[k]]);
+                r -= p;
+                s += std::fabs(p);
+                n++;
+            }
             if (!round.empty()) {
                 r -= round[j];
                 s += rounder[j];
@@ -127,7 +180,8 @@ struct Program {
     }
 
     // Complete the multipliers of solved equations: the reduced cost of the column solved for is what the tableau says.
-    void complete(std::vector<double> &y, const std::vector<double> &reduced, const std::vector<double> &cost) const {
+    void complete(std::vector<double> &y, const std::vector<double> &reduced, const std::vector<double> &cost,
+                  const std::vector<double> &slopes) const {
         for (auto it = solved.rbegin(); it != solved.rend(); ++it) {
             auto [row, column] = *it;
             double rest = cost[column] - reduced[column], own = 0;  // no such column is in the ball
@@ -136,6 +190,8 @@ struct Program {
                     own = column_value[k];
                 else
                     rest -= y[column_row[k]] * column_value[k];
+            for (int k = bend_start[column]; k < bend_start[column + 1]; k++)
+                rest -= y[bends[bend_of[k]].row] * bend_sign[k] * slopes[bend_of[k]];
             y[row] = rest / own;
         }
     }

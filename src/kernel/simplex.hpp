@@ -24,9 +24,10 @@ class Tableau {
     long pivots = 0, since = 0;  // steps in all, and since the tableau was made
     std::vector<int> basic, nonbasic;
     std::vector<double> d, beta, at, weight;
+    std::vector<double> slopes;  // of the program's bends
     double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost) { make(); }
+    explicit Tableau(const Program &program) : slopes(program.slopes()), program_(&program), cost_(program.cost) { make(); }
 
     // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
     void make() {
@@ -45,6 +46,13 @@ class Tableau {
             int i = basic[k] - p.columns;
             for (int e = p.start[i]; e < p.start[i + 1]; e++) row(k)[p.index[e]] = p.value[e];
         }
+        std::vector<int> place(p.variables() + cuts_.size(), -1);
+        for (int k = 0; k < height; k++) place[basic[k]] = k;
+        for (size_t b = 0; b < p.bends.size(); b++)
+            if (int k = place[p.columns + p.bends[b].row]; k >= 0) {
+                row(k)[p.bends[b].plus] -= slopes[b];
+                if (p.bends[b].minus >= 0) row(k)[p.bends[b].minus] += slopes[b];
+            }
         for (size_t k = 0; k < cuts_.size(); k++) {
             basic.push_back(p.variables() + int(k));
             table_.resize(table_.size() + width, 0.0);
@@ -54,8 +62,6 @@ class Tableau {
         d.assign(width, 0.0);
         for (int j = 0; j < width; j++) d[j] = cost_[j] + p.nudge[j];
         weight.assign(height, 1.0);
-        std::vector<int> place(p.variables() + cuts_.size(), -1);
-        for (int k = 0; k < height; k++) place[basic[k]] = k;
         std::vector<uint8_t> gone(p.variables() + cuts_.size(), 0);
         std::vector<double> given(p.variables() + cuts_.size(), 0.0);
         for (size_t k = 0; k < p.solved.size(); k++) {
@@ -125,6 +131,24 @@ class Tableau {
         return Ended::tired;
     }
 
+    // Take other slopes for some of the program's bends. The basis stays: a basic row changes alone; for one at an end, all
+    // that is linear in it is written in terms of the new one.
+    void reshape(const std::vector<std::pair<int, double>> &changes) {
+        const Program &p = *program_;
+        std::vector<int> place(p.variables(), 0);  // k + 1 where basic, -(c + 1) where not
+        for (int k = 0; k < height; k++)
+            if (basic[k] < p.variables()) place[basic[k]] = k + 1;
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] < p.variables()) place[nonbasic[c]] = -(c + 1);
+        bool whole = true;
+        for (auto [b, slope] : changes) {
+            const double by = slopes[b] - slope;
+            slopes[b] = slope;
+            whole = whole && reshape(p.bends[b], by, place);
+        }
+        if (!whole) refresh();
+    }
+
     // Turn to something else to maximise: any basis will do to go on from.
     void aim(std::vector<double> cost) {
         const Program &p = *program_;
@@ -168,7 +192,7 @@ class Tableau {
                             found.mu[e] += all[known + k] * cuts_[k].u[i] * p.ball.turn[size_t(i) * p.ball.height + e];
         }
         all.resize(p.columns);
-        p.complete(found.rows, all, cost_);
+        p.complete(found.rows, all, cost_, slopes);
         return found;
     }
 
@@ -192,13 +216,46 @@ class Tableau {
         int column;
     };
     std::vector<Candidate> candidates_;
-    std::vector<double> where_;
+    std::vector<double> where_, direction_;
     double over_ = 0;  // by how much the objective exceeds what its multipliers prove
     std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
 
     double *row(int k) { return table_.data() + size_t(k) * width; }
     const double *row(int k) const { return table_.data() + size_t(k) * width; }
+
+    // Add `by` times x_plus - x_minus to a row; false where that is the end of the basis.
+    bool reshape(const Bend &bend, double by, const std::vector<int> &place) {
+        const int at = place[program_->columns + bend.row];
+        if (at == 0) return true;  // a row that says nothing
+        direction_.assign(width, 0.0);
+        for (int sign : {1, -1}) {
+            const int v = sign > 0 ? bend.plus : bend.minus, there = v < 0 ? 0 : place[v];
+            if (there > 0) add_times(direction_.data(), row(there - 1), sign, width);
+            if (there < 0) direction_[-there - 1] += sign;
+        }
+        if (at > 0) {
+            weight[at - 1] = 1.0 + add_times(row(at - 1), direction_.data(), by, width);
+            return true;
+        }
+        const int c = -at - 1;
+        const double share = 1.0 + by * direction_[c];
+        if (std::fabs(share) < 1e-3) return false;
+        for (double &one : direction_) one *= -by / share;
+        direction_[c] = 1.0 / share;
+        for (int k = 0; k < height; k++) {
+            const double f = row(k)[c];
+            if (f == 0.0) continue;
+            row(k)[c] = 0.0;
+            weight[k] = 1.0 + add_times(row(k), direction_.data(), f, width);
+        }
+        const double f = d[c];
+        d[c] = 0.0;
+        add_times(d.data(), direction_.data(), f, width);
+        pivots++;
+        since++;
+        return true;
+    }
 
     size_t spacious() const { return 40 + 12 * size_t(program_->ball.directions); }
 

@@ -25,6 +25,8 @@ class Worker {
     std::unique_ptr<Tableau> here_, spare_, tried_[2], best_[2];  // of this part, of a dive, of halves
     std::vector<double> low_, high_;
     std::vector<Interval> values_[3];
+    std::vector<Recall> recall_;
+    std::vector<std::pair<int, double>> changes_;
     long bounded_ = 0, narrowing_ = 0;
 
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
@@ -42,6 +44,7 @@ class Worker {
     void dive(const Bound &now);
     void narrow(int id, Bound &now);
     bool worth_narrowing(int id, const Bound &now);
+    void shape(const Part &part, Tableau &tableau);
 };
 
 class Tree {

@@ -33,8 +33,8 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 5
-READABLE = (1, 2, 3, 4, 5)
+FORMAT = 6
+READABLE = (1, 2, 3, 4, 5, 6)
 LIMIT = 1 << 30  # no certificate unpacks to more bytes than this, its proof aside
 PROOF = "proof/"  # what the names of a proof's files begin with
 PHI = "phi_"  # what the names of an embedding's arrays begin with

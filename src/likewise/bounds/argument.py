@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class Argument:
 
     `left` and `right` are the coefficients with which z of each side is passed on to the layer before, `both` and
     `turn` those of dv and -dz where the two sides are bounded together; `nu` those of left - right per column, `mu`
-    those of the metric's rows, `omega` those of the side constraints of the left and the right person.
+    those of the metric's rows, `omega` those of the side constraints of the left and the right person, `joint` those of
+    what was shown of all differences together.
     """
 
     tangents: Tangents
@@ -56,6 +57,7 @@ class Argument:
     nu: Array
     mu: Array
     omega: tuple[Array, Array]
+    joint: Array = field(default_factory=lambda: np.empty(0))
 
     def __repr__(self) -> str:
         used = sum(int(np.count_nonzero(part)) for part in self.arrays())
@@ -64,7 +66,7 @@ class Argument:
     def arrays(self) -> list[Array]:
         """Return all multipliers but those of the tangents, in the order of the file format."""
         layers = [a for k in range(len(self.left)) for a in (self.left[k], self.right[k], self.both[k], self.turn[k])]
-        return [*layers, self.nu, self.mu, *self.omega]
+        return [*layers, self.nu, self.mu, *self.omega, self.joint]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from likewise.bounds.argument import ALWAYS, Argument, InputRows, Tangents, ball
 from likewise.bounds.difference import difference_lines
 from likewise.bounds.encoding import Detail, Side, compared_rows, encode_inputs, input_box
 from likewise.bounds.interval import Box
+from likewise.bounds.joint import Joint
 from likewise.bounds.rows import Index, Rows
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.problem import Problem
@@ -140,6 +141,14 @@ class Template:
         self._sides.append((lower, upper))
         return self._pattern.add(len(lower), *terms)
 
+    def join(self, joint: Joint) -> Index:
+        """Add the row of what holds of all differences together."""
+        terms: list[tuple[Index, Array | float]] = [(self.compared[1][None], joint.nu[self.compared[0].free])]
+        for k, (both, turn) in enumerate(zip(joint.both, joint.turn, strict=True)):
+            terms += [(self.left.v[k][None], both), (self.right.v[k][None], -both)]
+            terms += [(self.left.z[k][None], -turn), (self.right.z[k][None], turn)]
+        return self.rows(np.full(1, -np.inf), np.full(1, joint.upper), *terms)
+
     def _add_layer(self, problem: Problem, index: int) -> None:
         layer = problem.network.layers[index]
         count, nothing = len(layer.bias), np.zeros(len(layer.bias))
@@ -253,16 +262,17 @@ class Template:
         self,
         y: Array,
         lines: Sequence[Lines],
+        round_mu: Array | None = None,
         tangents: Tangents = ALWAYS,
         rows: Index | None = None,
-        round_mu: Array | None = None,
+        joined: Index | None = None,
     ) -> Argument:
         """Return the argument that the multipliers `y` of the model's rows make, without the slack of hull lines.
 
         `round_mu` are those of the metric's own rows (but for those that are 0), where a ball was drawn without rows.
 
         `lines` are those that the model was filled with; `rows` are where the caller put slack - a + slope b <= -offset
-        for each tangent. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
+        for each tangent, `joined` where what holds of all differences together is. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
         argument always has all layers: those that the template leaves out have no multipliers.
         """
         problem = self._problem
@@ -280,7 +290,8 @@ class Template:
         omega[: place.left.stop - place.left.start] = y[place.left]
         left, right, both, turn = zip(*parts, strict=True)
         weights = np.empty(0) if rows is None else y[rows]
-        return Argument(tangents, weights, left, right, both, turn, nu, mu, (omega, y[place.right]))
+        joint = np.empty(0) if joined is None else y[joined]
+        return Argument(tangents, weights, left, right, both, turn, nu, mu, (omega, y[place.right]), joint)
 
     def _multipliers(self, index: int, y: Array, lines: Sequence[Lines]) -> tuple[Array, Array, Array, Array]:
         """Return one layer's multipliers: left, right, both, turn."""

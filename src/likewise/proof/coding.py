@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.bounds.argument import Argument
+from likewise.bounds.joint import Joint
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.proof.evaluation import KINDS
 from likewise.rounding import Array
 
 SIDES = ("left", "right", "both")
-ARGUMENTS, END = b"A", b"E"
+ARGUMENTS, JOINT, END = b"A", b"J", b"E"
+JOINTS = 16  # what a proof may say of all differences together, at most
 SPLIT_NUMBER, SPLIT_CATEGORY, SPLIT_SAME = b"Z", b"C", b"S"
 HEAD, TARGET, NUMBER, GROUP = "<dHH", "<Ib", "<Id", "<BH"
 NO_TARGET = (0, 0)
@@ -51,10 +53,11 @@ class Numbers:
         self._affine = (self._rows[-1] + np.cumsum([0, *(2 * height for height in self._heights)])).tolist()
         self.size = 3 * self._rows[-1] + 1
         limits = len(problem.left.constraints[1]) + len(problem.right.constraints[1])
-        self.count = self._affine[-1] + len(self._matrix) + limits
+        self.count = self._affine[-1] + len(self._matrix) + limits + JOINTS
         depth = len(problem.network.layers)
         self._z = [self._stages(k, 0) for k in range(depth)]
         v = [self._stages(k, 1) for k in range(depth)]
+        self._v = v
         self._z_rows, self._v_rows = ([self._differences(stages) for stages in some] for some in (self._z, v))
 
     def _stages(self, k: int, is_v: int) -> list[tuple[int, int]]:
@@ -69,9 +72,21 @@ class Numbers:
     def _differences(self, stages: list[tuple[int, int]]) -> NDArray[np.int64]:
         return np.array([self._rows[stage] + row for stage, row in stages], dtype=np.int64)
 
+    @property
+    def weights(self) -> int:
+        """How many weights show what holds of all differences together."""
+        return self.width + 2 * sum(self._heights[: len(self._chains[0]) - 1]) + 1
+
+    @property
+    def can_join(self) -> bool:
+        """Whether a proof can speak of all differences together: its layers are the question's own, nothing is aside."""
+        return not self.problem.aside and len(self._chains[0]) == len(self.problem.network.layers)
+
     def z(self, layer: int, kind: str, neuron: int) -> int:
         """Return the place of a neuron's z."""
-        stage, row = self._z[layer][neuron]
+        return self._place(kind, *self._z[layer][neuron])
+
+    def _place(self, kind: str, stage: int, row: int) -> int:
         height = self._rows[stage + 1] - self._rows[stage]
         return int(3 * self._rows[stage] + KINDS.index(kind) * height + row)
 
@@ -107,8 +122,9 @@ class Numbers:
             if k + 1 < len(self._z):
                 row[self._v_rows[k]] += both
             self._pass_on(row, k, argument.left[k], argument.right[k])
-        limits = np.concatenate(argument.omega)
-        row[self.count - len(limits) :] = limits
+        rest = np.concatenate([*argument.omega, np.maximum(argument.joint, 0.0)])
+        first = self.count - JOINTS - len(argument.omega[0]) - len(argument.omega[1])
+        row[first : first + len(rest)] = rest
         return row
 
     def _pass_on(self, row: Array, k: int, left: Array, right: Array) -> None:
@@ -121,6 +137,17 @@ class Numbers:
                 row[start : start + height] = left[at : at + height]
                 row[start + height : start + 2 * height] = right[at : at + height]
             at, first = at + height, first + len(chain)
+
+    def joined(self, joint: Joint) -> Array:
+        """Return upper - nu.d - both.dv + turn.dz as coefficients of all numbers of a pair, the last one of 1."""
+        row = np.zeros(self.size)
+        row[2 * self.width : 3 * self.width] = -joint.nu
+        for k, (both, turn) in enumerate(zip(joint.both, joint.turn, strict=True)):
+            for j in range(len(both)):
+                row[self._place("dz", *self._v[k][j])] = -both[j]
+                row[self._place("dz", *self._z[k][j])] = turn[j]
+        row[-1] = joint.upper
+        return row
 
     def of_metric(self, mu: Array) -> Array:
         """Return the multipliers of an argument that is about the metric alone."""
@@ -182,6 +209,11 @@ def argued(
             row[numbers.difference(layer, neuron)] -= target[1]
     lines = argument.tangents
     return lemma(lines.t, lines.points, target, np.concatenate([np.maximum(argument.weights, 0.0), row]))
+
+
+def joint_bytes(numbers: Numbers, slot: int, joint: Joint) -> bytes:
+    """Write what holds of all differences together, and the weights that show it."""
+    return JOINT + struct.pack("<B", slot) + sparse(numbers.joined(joint)) + sparse(joint.weights)
 
 
 def side_by_side(lemmas: list[Lemma]) -> bytes:

@@ -21,13 +21,15 @@ from typing import IO, Any
 
 from likewise.bounds import Reach
 from likewise.bounds.argument import Argument
+from likewise.bounds.joint import Joint
 from likewise.certificate import Payload
 from likewise.problem import Problem
-from likewise.proof.coding import END, MOST, Lemma, Numbers, What, argued, side_by_side, split_bytes
+from likewise.proof.coding import END, MOST, Lemma, Numbers, What, argued, joint_bytes, side_by_side, split_bytes
 from likewise.proof.reach import ReachProof, argue
 
 IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
 NOTHING = -1
+NO_LAYER = 0xFFFF  # of what is said of all layers
 SIZES = "<HIB"  # of a lemma in the log: its layer, the bytes that it shares with others, and those of its target
 
 
@@ -54,6 +56,16 @@ class Log:
         one = argued(self._numbers, argument, self._reach.shared, (layer, kind, neuron, sign))
         head = struct.pack(SIZES, layer, len(one.shared), len(one.target))
         self._lemma(node, head + one.shared + one.target + one.multipliers)
+
+    @property
+    def can_join(self) -> bool:
+        """Whether the proof can speak of all differences together."""
+        return self._numbers.can_join
+
+    def joint(self, slot: int, joint: Joint) -> None:
+        """Say what holds of all differences together, in the whole; from now on arguments may use it."""
+        head = struct.pack(SIZES, NO_LAYER, 0, 0)
+        self._lemma(0, head + joint_bytes(self._numbers, slot, joint))
 
     def split(self, node: int, what: What, children: Sequence[int]) -> None:
         """Split a node in two.
@@ -140,6 +152,12 @@ class Log:
         for content in map(self._blob, reversed(blobs)):
             layer, shared, target = struct.unpack_from(SIZES, content)
             at = struct.calcsize(SIZES)
+            if layer == NO_LAYER:
+                if batch:
+                    yield side_by_side(batch)
+                batch = []
+                yield content[at:]
+                continue
             one = Lemma(content[at : at + shared], content[at + shared :][:target], content[at + shared + target :])
             mark = struct.pack("<H", layer) + one.shared
             is_known = any(one.target == other.target for other in batch)

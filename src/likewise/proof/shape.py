@@ -21,6 +21,7 @@ from likewise.proof.coding import (
     END,
     GROUP,
     HEAD,
+    JOINT,
     NUMBER,
     SIDES,
     SPLIT_CATEGORY,
@@ -76,7 +77,12 @@ class _Stream:
 
     def tag(self) -> bytes:
         """Return what ends the node, past its arguments; of a split of who can differ, past its head too."""
-        while (tag := self._take(1)) == ARGUMENTS:
+        while (tag := self._take(1)) in (ARGUMENTS, JOINT):
+            if tag == JOINT:
+                self._take(1)
+                self._skip_sparse(self._numbers.size)
+                self._skip_sparse(self._numbers.weights)
+                continue
             _, lines, count = (int(x) if np.isfinite(x) else 0 for x in self._unpack(HEAD))
             self._skip_sparse(lines)
             self._take(count * struct.calcsize(TARGET))

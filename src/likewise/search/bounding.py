@@ -45,7 +45,7 @@ def bound(relaxed: Relaxed, where: Reach, jobs: Sequence[Job], threads: int = 1)
             upper, settled = min(upper, parent.upper), parent.settled
         y = session.proof.multipliers
         bounded = Bounded(slack, upper, part, point, session.basis, relaxed, half.node, settled)
-        return bounded, lambda: template.argument(y, own, relaxed.tangents, relaxed.cuts)
+        return bounded, lambda: relaxed.argued(y, own)
 
     if threads > 1 and len(jobs) > 1:
         with ThreadPoolExecutor(threads) as pool:

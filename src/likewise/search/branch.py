@@ -22,6 +22,7 @@ from likewise.search.choose import Experience, candidates
 from likewise.search.compiled import missing, would_fit
 from likewise.search.fast import Fast
 from likewise.search.inner import inner_problem
+from likewise.search.join import sharpen
 from likewise.search.root import Root, open_count
 from likewise.search.run import Run
 from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves, split_of
@@ -100,7 +101,7 @@ def grow(root: Root, threads: int) -> None:
 
 def climb(root: Root, threads: int) -> None:
     """Narrow the root, then split until the gap is closed."""
-    root.narrow(1 / 2)
+    sharpen(root, 1 / 2)
     if root.run.done:
         return
     if root.is_compiled:

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from likewise.activations import by_name
 from likewise.bounds import TwinBounds
 from likewise.bounds.ball import rotation
 from likewise.bounds.template import Template
+from likewise.network import Layer
 from likewise.problem import Problem
 from likewise.rounding import Array, dot_error
 from likewise.search.relaxed import Relaxed
@@ -35,6 +37,8 @@ FINE, COARSE = 0.01, 0.3  # how far a point may be outside a round ball, relativ
 # How the kernel works: trials of a split before it is taken at its word, parts between dives for a pair, the share of
 # simplex steps to narrow dz in the tree, and whether what a neuron is off by in the harmless direction is left alone.
 CHOICES: dict[str, float] = {"reliable": 4, "dive_every": 16, "narrowing": 0.25, "harmless": True}
+RELU = "relu"
+BENDS = {"linear": 0, "convex": 1, "concave": -1}
 missing = _kernel is None
 
 
@@ -44,13 +48,18 @@ def fits(problem: Problem) -> bool:
 
 
 def would_fit(problem: Problem) -> bool:
-    """Tell whether a problem is one for the kernel: relu layers, a logit, numbers and categories, nothing aside."""
+    """Tell whether a problem is one for the kernel: numbers and categories, layers of one activation, nothing aside."""
     hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
-    return all(names == {"relu"} for names in hidden) and not problem.aside and not len(problem.right.integers)
+    return all(len(names) == 1 for names in hidden) and not problem.aside and not len(problem.right.integers)
 
 
-def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:
-    """Return the arrays that the kernel's `Tree` is made of; `relaxed` is filled with `bounds`, those of the root."""
+def question(
+    problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array], splits: bool = True
+) -> dict[str, Any]:
+    """Return the arrays that the kernel's `Tree` is made of; `relaxed` is filled with `bounds`, those of the root.
+
+    Where nothing is split, each line of a curve has one side; a tree has both of every slope, so it needs fewer.
+    """
     template = relaxed.template
     lines = template.lines(bounds.layers)
     model = template.fill(problem, bounds, lines, relaxed.objective)
@@ -62,7 +71,9 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     groups = problem.right.groups
     shared = bounds.reach.shared
     solved = _solved(problem, bounds, relaxed, layers)
-    kept, zero = _kept(model, bounds, layers), (model.lower == 0.0) & (model.upper == 0.0)
+    for row, _ in solved:  # of neurons that are on all along, two lines say together what is an equation here
+        high[template.columns + row] = low[template.columns + row]
+    kept, zero = _kept(model, bounds, layers, splits), (model.lower == 0.0) & (model.upper == 0.0)
     ball = _ball(problem, bounds, template)
     if ball:  # it is drawn by tangents: no folds
         kept[template.ball_rows] = False
@@ -146,30 +157,59 @@ def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Arra
     }
     if index < len(lines):
         rows, slopes = template.line_rows(index), lines[index][0]
-        _, steep_left, chord_left, _, steep_right, chord_right, below, above, value = np.split(rows, 9)
+        below, above, value = np.split(rows[-3 * n :], 3)
         found |= {
             "v_left": template.left.v[index],
             "v_right": template.right.v[index],
-            "steep_left": steep_left,
-            "steep_right": steep_right,
-            "chord_left": chord_left,
-            "chord_right": chord_right,
-            "chord_slope_left": slopes[2 * n : 3 * n],
-            "chord_slope_right": slopes[5 * n : 6 * n],
             "below": below,
             "above": above,
             "value": value,
-            "below_slope": slopes[6 * n : 7 * n],
-            "above_slope": slopes[8 * n : 9 * n],
-            "flat": np.concatenate([rows[:n], rows[3 * n : 4 * n]]),
+            "below_slope": slopes[-4 * n : -3 * n],
+            "above_slope": slopes[-2 * n : -n],
         }
+        found |= _straight(rows, slopes, n) if layer.activations[0] == RELU else _curved(rows, slopes, n, layer)
     return found
 
 
-def _kept(model: LinearModel, bounds: TwinBounds, layers: list[dict[str, Any]]) -> NDArray[np.bool_]:
+def _straight(rows: Array, slopes: Array, n: int) -> dict[str, Any]:
+    """Return the lines of relus: their slopes are those of the root in every part."""
+    _, steep_left, chord_left, _, steep_right, chord_right = np.split(rows[: 6 * n], 6)
+    return {
+        "steep_left": steep_left,
+        "steep_right": steep_right,
+        "chord_left": chord_left,
+        "chord_right": chord_right,
+        "chord_slope_left": slopes[2 * n : 3 * n],
+        "chord_slope_right": slopes[5 * n : 6 * n],
+        "flat": np.concatenate([rows[:n], rows[3 * n : 4 * n]]),
+    }
+
+
+def _curved(rows: Array, slopes: Array, n: int, layer: Layer) -> dict[str, Any]:
+    """Return the lines of other activations, whose slopes the kernel chooses anew: below, at both ends, above."""
+    activation = by_name(layer.activations[0])
+    return {
+        "activation": activation.name,
+        "piece_low": [piece.low for piece in activation.pieces],
+        "piece_high": [piece.high for piece in activation.pieces],
+        "piece_bend": [BENDS[piece.shape] for piece in activation.pieces],
+        "kinks": activation.kinks(),
+        "values": activation.values,
+        "steepness": activation.steepness,
+        "lines_left": rows[: 4 * n],
+        "lines_right": rows[6 * n : 10 * n],
+        "slopes_left": slopes[: 4 * n],
+        "slopes_right": slopes[6 * n : 10 * n],
+        "spare": np.concatenate([rows[4 * n : 6 * n], rows[10 * n : 12 * n]]),
+    }
+
+
+def _kept(model: LinearModel, bounds: TwinBounds, layers: list[dict[str, Any]], splits: bool) -> NDArray[np.bool_]:
     """Mark the rows that say something: not those without sides, nor those of neurons on one straight piece."""
     kept = np.asarray(np.isfinite(model.row_lower) | np.isfinite(model.row_upper))
     for b, rows in zip(bounds.layers, layers, strict=True):
+        if "spare" in rows and splits:
+            kept[rows["spare"]] = False
         if "flat" not in rows:
             continue
         kept[rows["flat"]] = False
@@ -234,7 +274,7 @@ class Swift:
 
     def __init__(self, problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> None:
         assert _kernel is not None
-        self._linear = _kernel.Linear(question(problem, bounds, relaxed, influence=[]))
+        self._linear = _kernel.Linear(question(problem, bounds, relaxed, influence=[], splits=False))
         self.columns = relaxed.template.columns
         self.proof = Dual(math.inf, np.zeros(relaxed.template.height))
         self.basis: object = None

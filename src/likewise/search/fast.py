@@ -101,19 +101,20 @@ class Fast:
                 todo += [None, None] if split is None else reversed(self.tree.divide(node, *split))
         self.tree.gather()
 
-    def _split(self, what: What) -> tuple[int, int, int, int, int] | None:
+    def _split(self, what: What) -> tuple[int, int, int, int, int, float] | None:
         """Return a proof's split as the kernel has it; None if it has no such splits."""
         kind, first, where, at = what
         if isinstance(first, int) and isinstance(where, int):
             is_hidden = first < len(self.root.problem.network.layers) - 1
-            return (KINDS.index(kind), 2, first, where, 0) if at == 0.0 and is_hidden else None
+            return (KINDS.index(kind), 2, first, where, 0, float(at)) if is_hidden else None
         groups = self.root.problem.right.groups
         if not isinstance(where, slice) or where not in groups or np.count_nonzero(at) != 1:
             return None
         is_shared = bool(self.root.bounds.reach.shared[where].all())
         if is_shared != (first == "both"):
             return None
-        return (KINDS.index(kind), SIDES.index(str(first)), 0, groups.index(where), where.start + int(np.argmax(at)))
+        chosen = where.start + int(np.argmax(at))
+        return KINDS.index(kind), SIDES.index(str(first)), 0, groups.index(where), chosen, 0.0
 
     def renew(self) -> None:
         """Go on with a model of what is known by now."""
@@ -167,11 +168,11 @@ class Fast:
         todo = [0]
         while todo:
             node = todo.pop()
-            state, one, other, (kind, side, layer, place, chosen), model, index, value, mu = self.tree.node(node)
+            state, one, other, (kind, side, layer, place, chosen, at), model, index, value, mu = self.tree.node(node)
             for lemma_layer, neuron, sign, *how in self.tree.lemmas(node):
                 log.lemma(node, lemma_layer, neuron, "dz", float(sign), self._argument(lines, *how))
             if state == SPLIT:
-                what: What = (KINDS[kind], layer, place, 0.0)
+                what: What = (KINDS[kind], layer, place, at)
                 if KINDS[kind] == "category":
                     group = groups[place]
                     mask = np.arange(group.start, group.stop) == chosen
@@ -188,4 +189,4 @@ class Fast:
         relaxed = self.models[model][0]
         y = np.zeros(relaxed.template.height)
         y[index] = value
-        return relaxed.template.argument(y, lines[model], relaxed.tangents, relaxed.cuts, mu)
+        return relaxed.argued(y, lines[model], mu)

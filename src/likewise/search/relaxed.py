@@ -11,7 +11,8 @@ from scipy.special import expit, logit
 from likewise.bounds import TwinBounds
 from likewise.bounds.argument import Argument, Tangents
 from likewise.bounds.encoding import Detail
-from likewise.bounds.template import Template
+from likewise.bounds.joint import Joint
+from likewise.bounds.template import Lines, Template
 from likewise.problem import Problem
 from likewise.rounding import Array
 from likewise.search.question import Question
@@ -33,6 +34,7 @@ class Relaxed:
         score: Score,
         question: Question,
         touches: Sequence[Array] = (),
+        joints: Sequence[Joint] = (),
     ) -> None:
         last = len(problem.network.layers) - 1
         self.question, self.score, self._touches = question, score, tuple(touches)
@@ -53,6 +55,7 @@ class Relaxed:
         self.cuts = self.template.rows(
             endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None])
         )
+        self.joined = np.array([row for joint in joints for row in self.template.join(joint)], dtype=np.int64)
         self.slack = int(slack[0])
         self.objective = np.zeros(self.template.columns)
         self.objective[slack] = 1.0
@@ -86,8 +89,11 @@ class Relaxed:
 
     def argument(self, bounds: TwinBounds, proof: Dual) -> Argument:
         """Return the argument that multipliers of a part's model make; `bounds` are those it was filled with."""
-        lines = self.template.lines(bounds.layers)
-        return self.template.argument(proof.multipliers, lines, self.tangents, self.cuts, proof.mu)
+        return self.argued(proof.multipliers, self.template.lines(bounds.layers), proof.mu)
+
+    def argued(self, y: Array, lines: Sequence[Lines], mu: Array | None = None) -> Argument:
+        """Return the argument that multipliers of rows make, given the lines of the part they are of."""
+        return self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
 
     def bent(self, point: Array) -> float:
         """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""

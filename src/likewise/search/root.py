@@ -16,9 +16,9 @@ import numpy as np
 
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds, completed
-from likewise.bounds.argument import ALWAYS
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
+from likewise.bounds.joint import Joint
 from likewise.bounds.template import Template
 from likewise.bounds.tighten import ALL, Lemma, Tightener, open_neurons, tighten
 from likewise.errors import SoundnessError
@@ -68,6 +68,7 @@ class Root:
     proven: float = math.inf  # of the whole, by a leaf of the log or by the output layer's bounds
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)  # what is shown of all differences together
     primal: Primal | None = None
     scout: Scout | None = None
     matches: int = 0
@@ -159,21 +160,24 @@ class Root:
         """Ask for a little more than the best pair."""
         return ask(self.run, self.score, self.problem.network, self.near[-KEPT:])
 
-    def relaxed(self) -> Relaxed:
-        """Return the model of the present question."""
+    def relaxed(self, joints: Sequence[Joint] | None = None) -> Relaxed:
+        """Return the model of the present question, with other joints than those that are known if they are given."""
         return Relaxed(
             self.problem,
             self.bounds,
             self.score,
             self.question(),
             self.touches[-(KEPT_SWIFT if self.is_compiled else KEPT) :],
+            self.joints if joints is None else joints,
         )
 
-    def session(self, relaxed: Relaxed) -> Maximiser:
-        """Return the linear program of the whole."""
+    def session(self, relaxed: Relaxed, bounds: TwinBounds | None = None) -> Maximiser:
+        """Return the linear program of the whole, within other bounds if they are given."""
         if self.is_compiled:
-            return Swift(self.problem, self.bounds, relaxed)
-        return relaxed.session(self.problem, self.bounds, None if self.last is None else relaxed.adapted(*self.last))
+            return Swift(self.problem, bounds or self.bounds, relaxed)
+        return relaxed.session(
+            self.problem, bounds or self.bounds, None if self.last is None else relaxed.adapted(*self.last)
+        )
 
     def _sharp(self) -> tuple[Relaxed, Maximiser, float, Array]:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
@@ -290,10 +294,10 @@ class Root:
         """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""
         template = model.template if isinstance(model, Relaxed) else model
         lines = template.lines((bounds or self.bounds).layers)
-        tangents, rows = (model.tangents, model.cuts) if isinstance(model, Relaxed) else (ALWAYS, None)
+        argued = model.argued if isinstance(model, Relaxed) else model.argument
 
         def tell(lemma: Lemma) -> None:
-            argument = template.argument(lemma.proof.multipliers, lines, tangents, rows, lemma.proof.mu)
+            argument = argued(lemma.proof.multipliers, lines, lemma.proof.mu)
             self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, argument)
 
         return tell

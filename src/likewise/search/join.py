@@ -1,0 +1,81 @@
+"""Join: bound the differences of all neurons together, where a linear program pays for each of them alone.
+
+What a program's multipliers make of the differences is one linear function of them. Squares bound it better than lines do
+(`bounds.joint`); as a row of the model, that is what it costs from then on. The program finds another way, which is bounded
+in turn, until nothing more is won.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from likewise.bounds import settle
+from likewise.bounds.argument import Argument
+from likewise.bounds.joint import Forms, Joint
+from likewise.proof.coding import JOINTS
+from likewise.rounding import Array
+from likewise.search.root import Root
+
+WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
+ROUNDS = 4  # joints found one after the other
+SHARE = 0.15  # of the time left, to find them
+WIDEST = 400  # differences and neurons together, beyond which one takes minutes
+
+
+def sharpen(root: Root, share: float) -> None:
+    """Join the root's differences, and narrow it, in turn, for a share of the time and as long as it pays."""
+    end = root.run.seconds + share * root.run.seconds_left
+    while not root.run.done:
+        before = root.proven - root.run.lower
+        is_new = join(root)
+        root.narrow(max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
+        if not is_new or root.run.seconds > end or root.proven - root.run.lower > 0.9 * before:
+            return
+
+
+def join(root: Root) -> bool:
+    """Add to what is known of all differences together, while it pays; tell whether anything was."""
+    forms = Forms(root.problem, root.bounds) if can_join(root) else None
+    is_new = False
+    for _ in range(ROUNDS):
+        if forms is None or root.run.done or len(root.joints) == JOINTS:
+            break
+        slack, argument = _ask(root, root.joints)
+        joint = forms.joint(*_differences(root, argument), time.monotonic() + SHARE * root.run.seconds_left)
+        if joint is None or _ask(root, [*root.joints, joint])[0] > WORTH * slack:
+            break
+        root.log.joint(len(root.joints), joint)
+        root.joints.append(joint)
+        is_new = True
+    return is_new
+
+
+def can_join(root: Root) -> bool:
+    """Tell whether a root's differences can be joined: there are hidden layers, none too wide, and nothing is aside."""
+    hidden = sum(len(b.dz.lower) for b in root.bounds.layers[:-1])
+    return root.log.can_join and 0 < hidden and hidden + len(root.bounds.reach.differences.free) <= WIDEST
+
+
+def _ask(root: Root, joints: list[Joint]) -> tuple[float, Argument]:
+    """Return the slack of the whole with some joints, and the argument for it: one that leaves the last dz alone.
+
+    That has been bounded before, by the same means: a program that rests on it says nothing of what it rests on.
+    """
+    last, relaxed = root.bounds.layers[-1], root.relaxed(joints)
+    loose = settle(root.problem.network.layers[-1], last.left, last.right, last.left.minus(last.right))
+    bounds = root.bounds.with_layer(len(root.bounds.layers) - 1, loose)
+    session = root.session(relaxed, bounds)
+    slack = session.maximise(relaxed.objective)[0]
+    return slack, relaxed.argument(bounds, session.proof)
+
+
+def _differences(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
+    """Return what an argument makes of all differences: nu, both and turn, with what it takes from earlier joints."""
+    nu, both, turn = argument.nu.copy(), [*argument.both[:-1]], [*argument.turn[:-1]]
+    for y, joint in zip(np.maximum(argument.joint, 0.0), root.joints, strict=True):
+        nu += y * joint.nu
+        both = [one + y * other for one, other in zip(both, joint.both, strict=True)]
+        turn = [one + y * other for one, other in zip(turn, joint.turn, strict=True)]
+    return nu, tuple(both), tuple(turn)
