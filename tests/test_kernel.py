@@ -172,6 +172,9 @@ def wrong_weights(told, relaxed):
 
 def wrong_slopes(told, relaxed):
     for layer in told["layers"][:-1]:
+        if "chord_slope_left" not in layer:
+            layer["slopes_left"] = layer["slopes_left"] * 0.9
+            continue
         layer["chord_slope_left"] = layer["chord_slope_left"] * 0.9
         layer["chord_slope_right"] = layer["chord_slope_right"] * 0.9
 

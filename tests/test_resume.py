@@ -14,7 +14,7 @@ from problems import make
 
 from likewise import Certificate, InputError, Problem, certify, read
 from likewise.proof import read_shape
-from likewise.search import branch, search
+from likewise.search import branch, root, search
 from likewise.search.inner import inner_problem
 
 SEED = 49  # a curved one, whose tree is large
@@ -34,6 +34,7 @@ def half_done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Certificate, Pa
                 raise KeyboardInterrupt
 
         patch.setattr(branch.Branch, "work", a_few)
+        patch.setattr(root, "fits", lambda problem: False)  # a tree of Python's
         cert = search(make(SEED).problem, engine="branch", solver="highs", seconds=60.0, gap=1e-6, threads=1)
     assert "interrupted" in cert.notes
     cert.save(path)

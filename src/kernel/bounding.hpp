@@ -29,6 +29,10 @@ inline void Worker::shape(const Part &part, Tableau &tableau) {
         if (!changes_.empty()) tableau.reshape(changes_);
     }
     fill(q, part, values_, tableau.slopes, recall_, low_, high_);
+    for (const Joint &joint : q.joints) {
+        const int k = q.program.columns + joint.row;
+        high_[k] = std::max(low_[k], std::min(high_[k], joiner_.upper(q, joint, part)));
+    }
 }
 
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
@@ -47,7 +51,7 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
         out.slack = q.program.bound(out.y, q.program.cost, tableau.slopes, low_.data(), high_.data());
         double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
-                                                                    : out.slack <= expected + 1e-7 * (1 + std::fabs(expected));
+                                                                    : out.slack <= expected + 1e-7 * (1 + std::fabs(expected)) + NUDGE * q.program.columns;
         if (good) break;
         if (attempt == 0) tableau.refresh();
     }

@@ -83,6 +83,23 @@ static Layer layer_of(const py::dict &d, int first) {
     return layer;
 }
 
+static Joint joint_of(const py::dict &d) {
+    Joint joint;
+    joint.row = d["row"].cast<int>();
+    joint.upper = d["upper"].cast<double>();
+    joint.constant = d["constant"].cast<double>();
+    joint.constant_size = d["constant_size"].cast<double>();
+    joint.base = list<double>(d["base"]);
+    joint.shift = list<double>(d["shift"]);
+    joint.linear = list<double>(d["linear"]);
+    joint.scale = list<double>(d["scale"]);
+    joint.columns = list<int>(d["columns"]);
+    joint.interval = list<double>(d["interval"]);
+    joint.slope = list<double>(d["slope"]);
+    joint.n = int(joint.linear.size());
+    return joint;
+}
+
 static Question question_of(const py::dict &d) {
     Question q;
     Program &p = q.program;
@@ -121,6 +138,7 @@ static Question question_of(const py::dict &d) {
         q.neurons += q.layers.back().height;
     }
     p.transpose();
+    for (const py::handle &one : d["joints"]) q.joints.push_back(joint_of(one.cast<py::dict>()));
     q.x[0] = list<int>(d["x_left"]);
     q.x[1] = list<int>(d["x_right"]);
     for (int side = 0; side < 2; side++) {

@@ -26,6 +26,18 @@ struct Layer {
     double of(double z) const { return is_curved() ? curve.value(z) : std::max(z, 0.0); }
 };
 
+// A bound of all differences together, as `Joiner` derives it for a part; y = (d, dv of all hidden layers).
+struct Joint {
+    int row = 0, n = 0;                    // of the program; of y
+    double upper = 0;                      // of the whole
+    double constant = 0, constant_size = 0;  // of C, by the products of d and of the ball
+    std::vector<double> base, shift;       // their part of Q; what it may be off by, on the diagonal
+    std::vector<double> linear;            // g, and what d's products add to it
+    std::vector<double> scale;             // of y and 1: any positive numbers; the error's norm is bounded with them
+    std::vector<int> columns;              // of d that are in y, of the first layer's weights
+    std::vector<double> interval, slope;   // weights, neuron by neuron of all hidden layers
+};
+
 struct Group {
     int start, stop;
     bool shared;
@@ -46,6 +58,7 @@ struct Question {
     int dive_every = 16;    // parts between dives for a pair
     double narrowing = 0.25;  // of the steps of the simplex method, to narrow dz in the tree
     bool harmless = true;   // whether what a neuron is off by in the harmless direction is left alone
+    std::vector<Joint> joints;  // of all differences together
     bool curved = true;
     double t = 0;
     int neurons = 0, goal = 0;  // `goal`: the column of the slack

@@ -7,6 +7,7 @@
 #include <queue>
 #include <thread>
 
+#include "joint.hpp"
 #include "node.hpp"
 
 namespace likewise {
@@ -26,6 +27,7 @@ class Worker {
     std::vector<double> low_, high_;
     std::vector<Interval> values_[3];
     std::vector<Recall> recall_;
+    Joiner joiner_;
     std::vector<std::pair<int, double>> changes_;
     long bounded_ = 0, narrowing_ = 0;
 

@@ -7,7 +7,7 @@ arithmetic: weights enter as they are, and every line of `hull_lines` and `diffe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -265,14 +265,14 @@ class Template:
         round_mu: Array | None = None,
         tangents: Tangents = ALWAYS,
         rows: Index | None = None,
-        joined: Index | None = None,
+        joined: Mapping[int, int] | None = None,
     ) -> Argument:
         """Return the argument that the multipliers `y` of the model's rows make, without the slack of hull lines.
 
         `round_mu` are those of the metric's own rows (but for those that are 0), where a ball was drawn without rows.
 
         `lines` are those that the model was filled with; `rows` are where the caller put slack - a + slope b <= -offset
-        for each tangent, `joined` where what holds of all differences together is. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
+        for each tangent, `joined` the rows of what holds of all differences together, by their slots. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
         argument always has all layers: those that the template leaves out have no multipliers.
         """
         problem = self._problem
@@ -290,7 +290,9 @@ class Template:
         omega[: place.left.stop - place.left.start] = y[place.left]
         left, right, both, turn = zip(*parts, strict=True)
         weights = np.empty(0) if rows is None else y[rows]
-        joint = np.empty(0) if joined is None else y[joined]
+        joint = np.zeros(max(joined, default=-1) + 1 if joined else 0)
+        for slot, row in (joined or {}).items():
+            joint[slot] = y[row]
         return Argument(tangents, weights, left, right, both, turn, nu, mu, (omega, y[place.right]), joint)
 
     def _multipliers(self, index: int, y: Array, lines: Sequence[Lines]) -> tuple[Array, Array, Array, Array]:

@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds
 from likewise.bounds.ball import rotation
+from likewise.bounds.joint import Joint
 from likewise.bounds.template import Template
 from likewise.network import Layer
 from likewise.problem import Problem
@@ -38,6 +39,7 @@ FINE, COARSE = 0.01, 0.3  # how far a point may be outside a round ball, relativ
 # simplex steps to narrow dz in the tree, and whether what a neuron is off by in the harmless direction is left alone.
 CHOICES: dict[str, float] = {"reliable": 4, "dive_every": 16, "narrowing": 0.25, "harmless": True}
 RELU = "relu"
+FORMED = 1e-11  # what an entry of a form may be off by, beside the sum of absolute values: see src/kernel/joint.hpp
 BENDS = {"linear": 0, "convex": 1, "concave": -1}
 missing = _kernel is None
 
@@ -99,6 +101,7 @@ def question(
             "low": low,
             "high": high,
             "layers": layers,
+            "joints": joints(problem, bounds, relaxed),
             "x_left": template.left.x,
             "x_right": template.right.x,
             "low_left": problem.left.lower,
@@ -112,6 +115,58 @@ def question(
             "t": relaxed.question.t,
         }
     )
+
+
+def joints(problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> list[dict[str, Any]]:
+    """Return what is known of all differences together: the kernel derives it anew for every part, with the same weights."""
+    return [_joint(problem, bounds, joint, relaxed.joined[slot]) for slot, joint in relaxed.joints.items()]
+
+
+def _joint(problem: Problem, bounds: TwinBounds, joint: Joint, row: int) -> dict[str, Any]:
+    """Return one: the form of what does not change from part to part, and the weights of the rest.
+
+    `shift` bounds what rounding does to that form, on the diagonal (see src/kernel/joint.hpp).
+    """
+    differences, layers = bounds.reach.differences, problem.network.layers[:-1]
+    free, heights = differences.free, [len(layer.bias) for layer in layers]
+    low, high = differences.lower[free], differences.upper[free]
+    of_d, rest, of_ball = np.split(joint.weights, [problem.right.width, len(joint.weights) - 1])
+    pairs = np.split(rest, np.cumsum([2 * height for height in heights])[:-1])
+    interval, slope = (np.concatenate([np.split(pair, 2)[k] for pair in pairs]) for k in (0, 1))
+    of_d, n = of_d[free], len(free) + sum(heights)
+    base, size, linear = np.zeros((n, n)), np.zeros((n + 1, n + 1)), np.zeros(n)
+    linear[: len(free)] = joint.nu[free] + of_d * (low + high)
+    far = np.maximum(np.abs(low), np.abs(high))
+    size[:-1, -1] = np.abs(linear) + size[:-1, -1]
+    size[: len(free), -1] += of_d * far + np.abs(joint.nu[free])
+    first = slice(0, len(free))
+    matrix = problem.metric.matrix[:, free]
+    base[first, first] = np.diag(of_d) + of_ball * (matrix.T @ matrix)
+    size[first, first] = np.diag(of_d) + of_ball * (np.abs(matrix).T @ np.abs(matrix))
+    at = len(free)
+    for index, (layer, both, turn) in enumerate(zip(layers, joint.both, joint.turn, strict=True)):
+        weight = layer.weight if index else layer.weight[:, free]
+        pi = np.split(pairs[index], 2)[0][:, None]
+        base[first, first] += weight.T @ (pi * weight)
+        size[first, first] += np.abs(weight).T @ (pi * np.abs(weight))
+        linear[first] -= turn @ weight
+        size[first, -1] += np.abs(turn) @ np.abs(weight)
+        first = slice(at, at + len(both))
+        linear[first] += both
+        size[first, -1] += np.abs(both)
+        at += len(both)
+    diagonal = np.diag(base) + np.concatenate([np.zeros(len(free)), slope])
+    scale = 1.0 / np.sqrt(np.maximum(np.append(diagonal, max(abs(joint.upper), 1e-9)), 1e-12))
+    constant, constant_size = (
+        float(of_ball[0]) * problem.eps**2 + sign for sign in (-of_d @ (low * high), of_d @ far**2)
+    )
+    size[-1] = size[:, -1]
+    size[-1, -1] = constant_size
+    return {
+        "row": row, "upper": joint.upper, "constant": constant, "constant_size": constant_size, "base": base,
+        "shift": FORMED * (size @ scale) / scale, "linear": linear, "scale": scale, "columns": free,
+        "interval": interval, "slope": slope,
+    }  # fmt: skip
 
 
 def root(bounds: TwinBounds) -> dict[str, Array]:

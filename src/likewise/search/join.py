@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
@@ -18,6 +16,7 @@ from likewise.proof.coding import JOINTS
 from likewise.rounding import Array
 from likewise.search.root import Root
 
+PAYS = 0.95  # a round that leaves more of the gap than this is the last one
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other
 SHARE = 0.15  # of the time left, to find them
@@ -25,29 +24,34 @@ WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 
 def sharpen(root: Root, share: float) -> None:
-    """Join the root's differences, and narrow it, in turn, for a share of the time and as long as it pays."""
+    """Narrow the root, and join its differences, in turn, for a share of the time and as long as it pays."""
     end = root.run.seconds + share * root.run.seconds_left
     while not root.run.done:
         before = root.proven - root.run.lower
-        is_new = join(root)
         root.narrow(max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
-        if not is_new or root.run.seconds > end or root.proven - root.run.lower > 0.9 * before:
+        if not join(root) or root.run.seconds > end or root.proven - root.run.lower > PAYS * before:
             return
 
 
 def join(root: Root) -> bool:
-    """Add to what is known of all differences together, while it pays; tell whether anything was."""
-    forms = Forms(root.problem, root.bounds) if can_join(root) else None
-    is_new = False
+    """Add to what is known of all differences together, while it pays; tell whether anything was.
+
+    What no longer matters is left out of the model: every joint makes it denser.
+    """
+    if not can_join(root) or root.run.done:
+        return False
+    forms, is_new = Forms(root.problem, root.bounds), False
     for _ in range(ROUNDS):
-        if forms is None or root.run.done or len(root.joints) == JOINTS:
-            break
         slack, argument = _ask(root, root.joints)
-        joint = forms.joint(*_differences(root, argument), time.monotonic() + SHARE * root.run.seconds_left)
-        if joint is None or _ask(root, [*root.joints, joint])[0] > WORTH * slack:
+        root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
+        if root.run.done or root.slots == JOINTS:
             break
-        root.log.joint(len(root.joints), joint)
-        root.joints.append(joint)
+        joint = forms.joint(*_differences(root, argument), time.monotonic() + SHARE * root.run.seconds_left)
+        if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
+            break
+        root.log.joint(root.slots, joint)
+        root.joints[root.slots] = joint
+        root.slots += 1
         is_new = True
     return is_new
 
@@ -58,7 +62,7 @@ def can_join(root: Root) -> bool:
     return root.log.can_join and 0 < hidden and hidden + len(root.bounds.reach.differences.free) <= WIDEST
 
 
-def _ask(root: Root, joints: list[Joint]) -> tuple[float, Argument]:
+def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
     """Return the slack of the whole with some joints, and the argument for it: one that leaves the last dz alone.
 
     That has been bounded before, by the same means: a program that rests on it says nothing of what it rests on.
@@ -74,7 +78,8 @@ def _ask(root: Root, joints: list[Joint]) -> tuple[float, Argument]:
 def _differences(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
     """Return what an argument makes of all differences: nu, both and turn, with what it takes from earlier joints."""
     nu, both, turn = argument.nu.copy(), [*argument.both[:-1]], [*argument.turn[:-1]]
-    for y, joint in zip(np.maximum(argument.joint, 0.0), root.joints, strict=True):
+    for slot, joint in root.joints.items():
+        y = max(float(argument.joint[slot]), 0.0)
         nu += y * joint.nu
         both = [one + y * other for one, other in zip(both, joint.both, strict=True)]
         turn = [one + y * other for one, other in zip(turn, joint.turn, strict=True)]

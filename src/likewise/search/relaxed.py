@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import expit, logit
@@ -34,7 +34,7 @@ class Relaxed:
         score: Score,
         question: Question,
         touches: Sequence[Array] = (),
-        joints: Sequence[Joint] = (),
+        joints: Mapping[int, Joint] | None = None,
     ) -> None:
         last = len(problem.network.layers) - 1
         self.question, self.score, self._touches = question, score, tuple(touches)
@@ -55,7 +55,8 @@ class Relaxed:
         self.cuts = self.template.rows(
             endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None])
         )
-        self.joined = np.array([row for joint in joints for row in self.template.join(joint)], dtype=np.int64)
+        self.joints = dict(joints or {})  # by their slots in the proof
+        self.joined = {slot: int(self.template.join(joint)[0]) for slot, joint in self.joints.items()}
         self.slack = int(slack[0])
         self.objective = np.zeros(self.template.columns)
         self.objective[slack] = 1.0

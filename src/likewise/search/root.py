@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,7 +68,8 @@ class Root:
     proven: float = math.inf  # of the whole, by a leaf of the log or by the output layer's bounds
     near: list[float] = field(default_factory=list)
     touches: list[Array] = field(default_factory=list)
-    joints: list[Joint] = field(default_factory=list)  # what is shown of all differences together
+    joints: dict[int, Joint] = field(default_factory=dict)  # what is shown of all differences together, by slots
+    slots: int = 0  # of the proof that are taken
     primal: Primal | None = None
     scout: Scout | None = None
     matches: int = 0
@@ -160,7 +161,7 @@ class Root:
         """Ask for a little more than the best pair."""
         return ask(self.run, self.score, self.problem.network, self.near[-KEPT:])
 
-    def relaxed(self, joints: Sequence[Joint] | None = None) -> Relaxed:
+    def relaxed(self, joints: Mapping[int, Joint] | None = None) -> Relaxed:
         """Return the model of the present question, with other joints than those that are known if they are given."""
         return Relaxed(
             self.problem,
