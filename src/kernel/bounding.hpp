@@ -9,6 +9,7 @@ constexpr double BELOW = -1e-8;          // a slack that is surely below 0
 constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
 constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
 constexpr double COARSE = 0.3;
+constexpr long TRIAL = 30;               // steps of the simplex method in a trial
 constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
 
 inline Worker::Worker(Tree &tree) : tree_(tree) {
@@ -29,10 +30,36 @@ inline void Worker::shape(const Part &part, Tableau &tableau) {
         if (!changes_.empty()) tableau.reshape(changes_);
     }
     fill(q, part, values_, tableau.slopes, recall_, low_, high_);
+}
+
+// Add what holds of all differences of a part together.
+inline void Worker::join(const Part &part) {
+    const Question &q = tree_.question;
     for (const Joint &joint : q.joints) {
         const int k = q.program.columns + joint.row;
-        high_[k] = std::max(low_[k], std::min(high_[k], joiner_.upper(q, joint, part)));
+        high_[k] = std::max(low_[k], joiner_.upper(q, joint, part));
     }
+}
+
+// Maximise the slack within `low_` and `high_`, and return what the multipliers prove.
+inline double Worker::maximise(Tableau &tableau, long most, bool &finished, Multipliers &y) {
+    const Question &q = tree_.question;
+    double slack = INF;
+    const long before = tableau.pivots;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        const Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
+        finished = ended == Ended::optimal;
+        y = tableau.multipliers();
+        slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
+        const double expected = ended == Ended::empty ? -1.0 : tableau.objective();
+        const double room = 1e-7 * (1 + std::fabs(expected)) + NUDGE * q.program.columns;
+        if (ended == Ended::below || ended == Ended::empty ? slack < 0 : slack <= expected + room) break;
+        if (attempt == 0) tableau.refresh();
+    }
+    q.program.straighten(y, tableau.slopes);
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    tree_.steps += tableau.pivots - before;
+    return slack;
 }
 
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
@@ -43,30 +70,29 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
     out.slack = out.upper = out.own = -INF;
     if (!out.alive) return;
     shape(out.part, tableau);
-    long before = tableau.pivots;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
-        out.finished = ended == Ended::optimal;
-        out.y = tableau.multipliers();
-        out.slack = q.program.bound(out.y, q.program.cost, tableau.slopes, low_.data(), high_.data());
-        double expected = ended == Ended::empty ? -1.0 : tableau.objective();
-        bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
-                                                                    : out.slack <= expected + 1e-7 * (1 + std::fabs(expected)) + NUDGE * q.program.columns;
-        if (good) break;
-        if (attempt == 0) tableau.refresh();
-    }
-    q.program.straighten(out.y, tableau.slopes);
+    out.slack = maximise(tableau, most, out.finished, out.y);
     out.is_open = !(out.slack < 0);
-    out.own = gap_from_slack(q.curved, q.t, out.slack);
-    out.upper = std::min(known, out.own);
     out.x.resize(q.program.variables());
     tableau.point(out.x);
-    bounded_++;
-    {
-        std::lock_guard<std::mutex> lock(tree_.mutex_);
-        tree_.bounded++;
-        tree_.steps += tableau.pivots - before;
+    out.own = gap_from_slack(q.curved, q.t, out.slack);
+    if (out.is_open && most > TRIAL && !q.joints.empty()) {
+        // Splits are chosen by the program without: what holds of all together is as high in both halves of most of them.
+        if (!aside_) aside_ = std::make_unique<Tableau>(tableau);
+        *aside_ = tableau;
+        join(out.part);
+        Multipliers y;
+        bool finished = false;
+        const double slack = maximise(*aside_, most, finished, y);
+        if (slack < out.slack) {
+            out.is_open = !(slack < 0);
+            out.own = gap_from_slack(q.curved, q.t, slack);
+            out.y = std::move(y);
+        }
     }
+    out.upper = std::min(known, out.own);
+    bounded_++;
+    std::lock_guard<std::mutex> lock(tree_.mutex_);
+    tree_.bounded++;
 }
 
 // Draw the left person towards the right one until they are similar; false if categories differ and forbid it.
@@ -200,6 +226,7 @@ inline void Worker::narrow(int id, Bound &now) {
     spare_->accuracy = COARSE;
     if (!settle(q, now.part, values_)) return;
     shape(now.part, *spare_);
+    join(now.part);
     low_[q.goal] = std::max(low_[q.goal], 0.0);
     std::vector<Lemma> lemmas;
     for (size_t index = 0; index < q.layers.size(); index++) {

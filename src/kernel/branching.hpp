@@ -7,10 +7,8 @@ namespace likewise {
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
 constexpr double INSIDE = 0.1;           // a cut keeps at least this share of an interval on either side
-constexpr double SMALL = 0.25;             // of an interval, up to which dz is small beside it
 inline const std::vector<double> ZERO = {0.0};
 constexpr int RECENT = 20;               // what is remembered of a split
-constexpr long TRIAL = 30;               // steps of the simplex method in a trial
 constexpr size_t DEEPEST = 400;
 
 // Where to cut a neuron's interval: at a kink if there is one inside, else where the point is, kept off the ends.
@@ -20,15 +18,6 @@ inline double place(const std::vector<double> &kinks, const Interval &box, doubl
         if (box.low < kink && kink < box.high && std::fabs(kink - z) < std::fabs(at - z)) at = kink;
     const double margin = INSIDE * (box.high - box.low);
     return at < INF ? at : std::min(std::max(z, box.low + margin), box.high - margin);
-}
-
-// Where to cut a relu's interval: at 0, or, where dz is small beside it, so far beyond that where the point is the other side
-// is in the same phase.
-inline double beyond(const Interval &box, const Interval &d, int side, double z) {
-    const double on = side == 0 ? d.high : -d.low, off = side == 0 ? d.low : -d.high;
-    if (z > on && on > 0 && on < SMALL * box.high) return on;
-    if (z < off && off < 0 && off > SMALL * box.low) return off;
-    return 0.0;
 }
 
 inline std::vector<Split> Worker::candidates(const Part &part, const std::vector<double> &x) const {
@@ -51,9 +40,11 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
                 v[side] = x[layer.v[side][j]];
                 f[side] = layer.of(z[side]);
                 double off = harm(v[side] - f[side], side == 0 ? wanted : -wanted) * layer.influence[j];
-                const double cut = layer.is_curved() ? place(layer.curve.kinks, box, z[side]) : beyond(box, d, side, z[side]);
+                const double cut = layer.is_curved() ? place(layer.curve.kinks, box, z[side]) : 0.0;
+                const Interval &other = part.box[1 - side][at];
+                const bool alone = other.low < cut && other.high > cut;  // the other side is not decided either
                 if (off > OFF && box.low < cut && box.high > cut)
-                    neurons.push_back({int8_t(side), 2, int(index), j, 0, off, cut});
+                    neurons.push_back({int8_t(side), int8_t(alone ? 2 : 3), int(index), j, 0, off, cut});
             }
             double off = 0.5 * harm((v[0] - v[1]) - (f[0] - f[1]), wanted) * layer.influence[j];
             const double cut = layer.is_curved() ? place(ZERO, d, z[0] - z[1]) : 0.0;

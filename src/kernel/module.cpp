@@ -139,6 +139,12 @@ static Question question_of(const py::dict &d) {
     }
     p.transpose();
     for (const py::handle &one : d["joints"]) q.joints.push_back(joint_of(one.cast<py::dict>()));
+    for (const Joint &joint : q.joints) {  // of a tree, whose parts are told of them only where that is asked for
+        double most = 1.0;
+        for (int k = p.start[joint.row]; k < p.start[joint.row + 1]; k++)
+            most += std::max(p.value[k] * q.low[p.index[k]], p.value[k] * q.high[p.index[k]]);
+        q.high[p.columns + joint.row] = most + 1e-6 * std::fabs(most);
+    }
     q.x[0] = list<int>(d["x_left"]);
     q.x[1] = list<int>(d["x_right"]);
     for (int side = 0; side < 2; side++) {

@@ -12,7 +12,7 @@ enum State : int8_t { OPEN = 0, SPLIT = 1, CLOSED = 2, EMPTY = 3, STUCK = 4 };
 
 struct Split {
     int8_t kind = LEFT;
-    int8_t side = 2;      // of a category: 0, 1, or 2 for both
+    int8_t side = 2;      // of a category: 0, 1, or 2 for both; of a neuron: 3 if its other side is decided
     int layer = 0, place = 0;  // a neuron, or the group
     int chosen = 0;       // the category of the first half
     double weight = 0;    // how promising

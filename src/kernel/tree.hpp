@@ -23,7 +23,7 @@ class Worker {
 
   private:
     Tree &tree_;
-    std::unique_ptr<Tableau> here_, spare_, tried_[2], best_[2];  // of this part, of a dive, of halves
+    std::unique_ptr<Tableau> here_, spare_, aside_, tried_[2], best_[2];  // of this part, of a dive, of joints, of halves
     std::vector<double> low_, high_;
     std::vector<Interval> values_[3];
     std::vector<Recall> recall_;
@@ -47,6 +47,8 @@ class Worker {
     void narrow(int id, Bound &now);
     bool worth_narrowing(int id, const Bound &now);
     void shape(const Part &part, Tableau &tableau);
+    void join(const Part &part);
+    double maximise(Tableau &tableau, long most, bool &finished, Multipliers &y);
 };
 
 class Tree {

@@ -101,7 +101,7 @@ def question(
             "low": low,
             "high": high,
             "layers": layers,
-            "joints": joints(problem, bounds, relaxed),
+            "joints": joints(problem, bounds, relaxed) if splits else [],
             "x_left": template.left.x,
             "x_right": template.right.x,
             "low_left": problem.left.lower,
