@@ -5,7 +5,7 @@
 // variable is put at the end that its d asks for. So the method starts anywhere, and whenever it stops, the d of rows are
 // multipliers that bound the objective. They are hints: `Program::bound` evaluates them with outward rounding.
 #pragma once
-#include "program.hpp"
+#include "tangents.hpp"
 #include "wide.hpp"
 
 namespace likewise {
@@ -26,7 +26,7 @@ class Tableau {
     std::vector<double> d, beta, at, weight;
     double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost) { make(); }
+    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost), tangents_(program) { make(); }
 
     // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
     void make() {
@@ -38,6 +38,7 @@ class Tableau {
         for (int i = 0; i < p.rows; i++)
             if (p.kept[i]) basic.push_back(p.columns + i);
         for (int j = 0; j < p.columns; j++) nonbasic.push_back(j);
+        for (int i = 0; i < tangents_.directions(); i++) nonbasic.push_back(tangents_.q(i));
         height = int(basic.size());
         width = int(nonbasic.size());
         table_.assign(size_t(height) * width, 0.0);
@@ -45,19 +46,14 @@ class Tableau {
             int i = basic[k] - p.columns;
             for (int e = p.start[i]; e < p.start[i + 1]; e++) row(k)[p.index[e]] = p.value[e];
         }
-        for (size_t k = 0; k < cuts_.size(); k++) {
-            basic.push_back(p.variables() + int(k));
-            table_.resize(table_.size() + width, 0.0);
-            for (size_t c = 0; c < p.ball.columns.size(); c++) row(height)[p.ball.columns[c]] = cuts_[k].on[c];
-            height++;
-        }
+        add_ball();
         d.assign(width, 0.0);
-        for (int j = 0; j < width; j++) d[j] = cost_[j] + p.nudge[j];
+        for (int j = 0; j < p.columns; j++) d[j] = cost_[j] + p.nudge[j];
         weight.assign(height, 1.0);
-        std::vector<int> place(p.variables() + cuts_.size(), -1);
+        std::vector<int> place(tangents_.end(), -1);
         for (int k = 0; k < height; k++) place[basic[k]] = k;
-        std::vector<uint8_t> gone(p.variables() + cuts_.size(), 0);
-        std::vector<double> given(p.variables() + cuts_.size(), 0.0);
+        std::vector<uint8_t> gone(tangents_.end(), 0);
+        std::vector<double> given(tangents_.end(), 0.0);
         for (size_t k = 0; k < p.solved.size(); k++) {
             auto [i, j] = p.solved[k];
             pivot(place[p.columns + i], j);
@@ -83,7 +79,7 @@ class Tableau {
         make();
         pivots = before;
         moved_.clear();
-        std::vector<uint8_t> in(program_->variables() + cuts_.size(), 0);
+        std::vector<uint8_t> in(tangents_.end(), 0);
         for (int v : wanted) in[v] = 1;
         for (int c = 0; c < width; c++) {
             if (!in[nonbasic[c]]) continue;
@@ -101,11 +97,8 @@ class Tableau {
     Ended solve(const double *low, const double *high, double enough, long most) {
         low_.assign(low, low + program_->variables());
         high_.assign(high, high + program_->variables());
-        if (cuts_.size() > spacious()) purge();
-        for (const Cut &cut : cuts_) {
-            low_.push_back(cut.low);
-            high_.push_back(cut.high);
-        }
+        if (tangents_.cuts.size() > spacious()) purge();
+        tangents_.limit(low_, high_);
         if (since > 3000) refresh();
         place();
         ray_ = -1;
@@ -149,8 +142,7 @@ class Tableau {
     // Return the multipliers of rows; along the ray of an empty program they are pushed until the bound is below -1.
     Multipliers multipliers() const {
         const Program &p = *program_;
-        const int known = p.variables();
-        std::vector<double> all(known + cuts_.size(), 0.0);
+        std::vector<double> all(tangents_.end(), 0.0);
         for (int c = 0; c < width; c++) all[nonbasic[c]] = d[c];
         if (ray_ >= 0) {
             double far = std::max(farthest_, (std::max(objective(), 0.0) + 1.0) / missing_) * (above_ ? 1.0 : -1.0);
@@ -160,12 +152,12 @@ class Tableau {
         Multipliers found;
         found.rows.assign(all.begin() + p.columns, all.begin() + p.columns + p.rows);
         if (!p.ball.empty()) {
-            found.mu.assign(p.ball.height, 0.0);
-            for (size_t k = 0; k < cuts_.size(); k++)
-                if (all[known + k] != 0.0)
-                    for (int i = 0; i < p.ball.directions; i++)
-                        for (int e = 0; e < p.ball.height; e++)
-                            found.mu[e] += all[known + k] * cuts_[k].u[i] * p.ball.turn[size_t(i) * p.ball.height + e];
+            std::vector<double> m(tangents_.directions(), 0.0);
+            for (int v = p.variables(); v < tangents_.end(); v++) {
+                double by = all[v];
+                if (int i = by == 0.0 ? -1 : tangents_.share(v, by); i >= 0) m[i] += by;
+            }
+            found.mu = tangents_.turned_back(m);
         }
         all.resize(p.columns);
         p.complete(found.rows, all, cost_);
@@ -178,11 +170,7 @@ class Tableau {
     const Program *program_;
     std::vector<double> cost_;
     std::vector<double> table_;
-    struct Cut {  // u.(A d) <= eps: u is a unit vector, of which Q is applied to what it multiplies
-        std::vector<double> u, on;
-        double low, high;
-    };
-    std::vector<Cut> cuts_;
+    Tangents tangents_;
     std::vector<double> low_, high_;
     int ray_ = -1;
     bool above_ = false;
@@ -192,7 +180,6 @@ class Tableau {
         int column;
     };
     std::vector<Candidate> candidates_;
-    std::vector<double> where_;
     double over_ = 0;  // by how much the objective exceeds what its multipliers prove
     std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
@@ -202,78 +189,101 @@ class Tableau {
 
     size_t spacious() const { return 40 + 12 * size_t(program_->ball.directions); }
 
-    // Draw a tangent of the ball where the point is, if that is outside by more than matters beside the objective.
-    // Together, multipliers y of tangents u prove eps |sum y u|, while the program counts eps sum y.
+    // Add the rows of e, of the sum of q and of tangents to a tableau that has just been made of rows as they are.
+    void add_ball() {
+        const Ball &ball = program_->ball;
+        const size_t n = ball.columns.size();
+        const int base = program_->columns, directions = tangents_.directions();
+        auto another = [&](int variable) {
+            basic.push_back(variable);
+            table_.resize(table_.size() + width, 0.0);
+            return row(height++);
+        };
+        auto lay = [&](double *t, int i, double by) {
+            for (size_t c = 0; c < n; c++) t[ball.columns[c]] = by * ball.turned[i * n + c] / ball.eps;
+        };
+        for (int i = 0; i < directions; i++) lay(another(tangents_.e(i)), i, 1.0);
+        if (directions) std::fill_n(another(tangents_.sum()) + base, directions, 1.0);
+        for (size_t k = 0; k < tangents_.cuts.size(); k++) {
+            const Tangents::Cut &cut = tangents_.cuts[k];
+            double *t = another(tangents_.cut(k));
+            lay(t, cut.direction, 2 * cut.at);
+            t[base + cut.direction] = -1.0;
+        }
+    }
+
+    // Draw tangents where the point is, if that is outside the ball by more than matters beside the objective.
     bool touch() {
-        const Program &p = *program_;
-        const Ball &ball = p.ball;
+        const int n = tangents_.directions();
         over_ = 0;
-        if (ball.empty()) return false;
-        const size_t n = ball.columns.size();
-        where_.assign(p.columns, 0.0);
-        point(where_);
-        std::vector<double> u(ball.directions, 0.0), all(ball.directions, 0.0);
-        for (int i = 0; i < ball.directions; i++)
-            for (size_t c = 0; c < n; c++) u[i] += ball.turned[i * n + c] * where_[ball.columns[c]];
-        double sum = 0;
-        for (int c = 0; c < width; c++)
-            if (nonbasic[c] >= p.variables() && d[c] > 0) {
-                const Cut &cut = cuts_[nonbasic[c] - p.variables()];
-                sum += d[c];
-                for (int i = 0; i < ball.directions; i++) all[i] += d[c] * cut.u[i];
+        if (!n) return false;
+        std::vector<int> where(tangents_.end() - program_->variables(), -1);  // rows, or -1 - columns
+        std::vector<double> m(n, 0.0);
+        const int known = program_->variables();
+        double counted = 0;
+        for (int k = 0; k < height; k++)
+            if (basic[k] >= known) where[basic[k] - known] = k;
+        for (int c = 0; c < width; c++) {
+            if (nonbasic[c] < known) continue;
+            where[nonbasic[c] - known] = -1 - c;
+            counted += d[c] * at[c];
+            double by = d[c];
+            if (int i = tangents_.share(nonbasic[c], by); i >= 0) m[i] += by;
+        }
+        over_ = counted - std::sqrt(dot(m.data(), m.data(), n));
+        std::vector<double> e(n), beyond(n);
+        double squares = 0, worst = 0;
+        for (int i = 0; i < n; i++) {
+            auto value = [&](int k) { return k >= 0 ? beta[k] : at[-1 - k]; };
+            e[i] = value(where[i]);
+            beyond[i] = e[i] * e[i] - value(where[n + i]);
+            squares += e[i] * e[i];
+            worst = std::max(worst, beyond[i]);
+        }
+        if (std::sqrt(squares) <= 1 + ROUND + accuracy * std::min(std::fabs(objective()), 1.0)) return false;
+        bool drawn = false;
+        for (int i = 0; i < n; i++)
+            if (beyond[i] > std::max(0.1 * worst, 1e-9)) {
+                draw({i, e[i]}, where[i], where[n + i]);
+                drawn = true;
             }
-        over_ = ball.eps * (sum - std::sqrt(dot(all.data(), all.data(), ball.directions)));
-        if (!normalise(u, ball.eps * (1 + ROUND + accuracy * std::min(std::fabs(objective()), 1.0)))) return false;
-        draw(std::move(u));
-        return true;
+        return drawn;
     }
 
-    static bool normalise(std::vector<double> &u, double least) {
-        double norm = std::sqrt(dot(u.data(), u.data(), int(u.size())));
-        if (!(norm > least)) return false;
-        for (double &one : u) one /= norm;
-        return true;
-    }
-
-    // Add the row u.(Q A d) <= eps.
-    void draw(std::vector<double> u) {
-        const Program &p = *program_;
-        const Ball &ball = p.ball;
-        const size_t n = ball.columns.size();
-        Cut cut{std::move(u), std::vector<double>(n, 0.0), -ball.eps, ball.eps};
-        for (size_t c = 0; c < n; c++)
-            for (int i = 0; i < ball.directions; i++) cut.on[c] += cut.u[i] * ball.turned[i * n + c];
+    // Add a tangent; e and q of its direction are in rows, or else in columns, -1 - c.
+    void draw(const Tangents::Cut &cut, int e, int q) {
         table_.resize(table_.size() + width, 0.0);
         double *t = row(height);
-        std::vector<double> of(p.columns, 0.0);
-        for (size_t c = 0; c < n; c++) of[ball.columns[c]] = cut.on[c];
-        for (int c = 0; c < width; c++)
-            if (nonbasic[c] < p.columns) t[c] += of[nonbasic[c]];
-        for (int k = 0; k < height; k++)
-            if (basic[k] < p.columns && of[basic[k]] != 0.0) add_times(t, row(k), of[basic[k]], width);
-        basic.push_back(p.variables() + int(cuts_.size()));
+        auto add = [&](int where, double by) {
+            if (where >= 0)
+                add_times(t, row(where), by, width);
+            else
+                t[-1 - where] += by;
+        };
+        add(e, 2 * cut.at);
+        add(q, -1.0);
+        basic.push_back(tangents_.end());
         beta.push_back(dot(t, at.data(), width));
         weight.push_back(1.0 + dot(t, t, width));
         passed_.push_back(0);
-        low_.push_back(cut.low);
-        high_.push_back(cut.high);
-        cuts_.push_back(std::move(cut));
+        low_.push_back(-2 * std::fabs(cut.at) - 1);
+        high_.push_back(cut.at * cut.at);
+        tangents_.cuts.push_back(cut);
         height++;
     }
 
     // Forget tangents that do not touch.
     void purge() {
-        const int known = program_->variables();
-        std::vector<int> renamed(cuts_.size(), -1);
-        std::vector<Cut> kept;
-        for (int v : nonbasic)
-            if (v >= known) {
-                renamed[v - known] = int(kept.size());
-                kept.push_back(cuts_[v - known]);
+        const int first = tangents_.cut(0);
+        std::vector<Tangents::Cut> kept;
+        for (int &v : nonbasic)
+            if (tangents_.is_cut(v)) {
+                kept.push_back(tangents_.cuts[v - first]);
+                v = first + int(kept.size()) - 1;
             }
         int to = 0;
         for (int k = 0; k < height; k++) {
-            if (basic[k] >= known) continue;
+            if (tangents_.is_cut(basic[k])) continue;
             if (to != k) {
                 std::copy(row(k), row(k) + width, row(to));
                 basic[to] = basic[k];
@@ -287,9 +297,7 @@ class Tableau {
         basic.resize(height);
         weight.resize(height);
         beta.resize(height);
-        for (int &v : nonbasic)
-            if (v >= known) v = known + renamed[v - known];
-        cuts_.swap(kept);
+        tangents_.cuts.swap(kept);
     }
 
     // Replace columns whose value is given once and for all by one column of constants, the last.
