@@ -5,6 +5,8 @@
 // of those equations and one or a few for the ball: a step costs a fraction of a millisecond, and a dozen are enough.
 // What it returns are hints, as those of the simplex method are: `Program::bound` evaluates its multipliers.
 #pragma once
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -16,7 +18,7 @@ namespace likewise {
 constexpr size_t LONG = 4;         // entries from which on a row holds blocks together
 constexpr double WIDEN = 1e-7;     // by how much intervals are widened, so that there is an inside
 constexpr double STEP = 0.99;      // of the way to the nearest wall
-constexpr int ENOUGH = 60;         // steps at most
+constexpr int ENOUGH = 60, TRIAL_STEPS = 8;  // steps at most, and in a trial
 
 // What never changes: which columns are left once short equations are solved, and how rows hold them together.
 struct Shape {
@@ -215,8 +217,10 @@ class Interior {
         begin(low, high);
         for (int step = 0; step < most; step++) {
             measure();
-            if (off_dual_ < 1e-9 && upper_ < enough) return 1;
-            if (off_dual_ < 1e-7 && off_ < 1e-7 && gap_ < 1e-8 + 0.3 * accuracy * std::min(std::fabs(upper_), 1.0)) return 0;
+            if (getenv("TRACE")) fprintf(stderr, "%2d upper %.6f primal %.6f gap %.2e off %.1e dual %.1e zeta %.2e t %.2e\n", step, upper_, dot(c_.data(), x_.data(), c_.size()), gap_, off_, off_dual_, zeta_, t_);
+            const double near = 1e-7 + 0.1 * accuracy * std::min(std::fabs(upper_), 1.0);
+            if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return 1;
+            if (off_dual_ < 0.1 * near && off_ < 0.1 * near && gap_ < near) return 0;
             if (!factor()) return 2;
             steps++;
             newton(0.0, false);
@@ -230,6 +234,7 @@ class Interior {
             primal = std::min(1.0, STEP * longest(true));
             dual = std::min(1.0, STEP * longest(false));
             move(primal, dual);
+            if (std::max(primal, dual) < 1e-3) return off_dual_ < 1e-6 ? 0 : 2;  // no way forward
         }
         return 2;
     }
@@ -294,9 +299,9 @@ class Interior {
         const Shape &s = *shape_;
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            const double room = WIDEN * (1.0 + std::fabs(low[s.things[k].variable]));
-            w.low = low[s.things[k].variable] - room;
-            w.high = high[s.things[k].variable] + room;
+            const double l = low[s.things[k].variable], h = high[s.things[k].variable];
+            w.low = l - WIDEN * (1.0 + std::fabs(l));
+            w.high = h + WIDEN * (1.0 + std::fabs(h));
         }
         for (size_t k = 0; k < walls_.size(); k++)
             if (s.things[k].count == 1) {
@@ -305,13 +310,15 @@ class Interior {
             }
         for (int j : s.ball)
             if (j >= 0) x_[j] = 0;
+        settle();
         const double start = 1e-2;
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
             w.at = times(s, s.things[k], x_.data()) + s.things[k].constant;
             const double width = w.high - w.low;
-            w.sl = std::min(std::max(w.at - w.low, 0.1 * width), width);
-            w.su = std::min(std::max(w.high - w.at, 0.1 * width), width);
+            const double least = 0.2 * std::min(width, 1.0);
+            w.sl = std::max(w.at - w.low, least);
+            w.su = std::max(w.high - w.at, least);
             w.zl = start / w.sl;
             w.zu = start / w.su;
         }
@@ -319,6 +326,28 @@ class Interior {
         t_ = 0.5;
         zeta_ = start / t_;
         upper_ = INF;
+    }
+
+    // Carry the point through the solved equations, in their order.
+    void settle() {
+        const Program &p = *program_;
+        const Shape &s = *shape_;
+        std::vector<double> all(p.variables(), 0.0);
+        for (int j = 0; j < p.columns; j++) {
+            all[j] = s.constant[j];
+            for (auto [k, by] : s.of[j]) all[j] += by * x_[k];
+        }
+        for (size_t k = 0; k < p.solved.size(); k++) {
+            auto [row, column] = p.solved[k];
+            double own = 1, rest = p.given[k];
+            for (int e = p.start[row]; e < p.start[row + 1]; e++)
+                if (p.index[e] == column)
+                    own = p.value[e];
+                else
+                    rest -= p.value[e] * all[p.index[e]];
+            all[column] = rest / own;
+            if (s.of[column].size() == 1 && s.name[s.of[column][0].first] == column) x_[s.of[column][0].first] = all[column];
+        }
     }
 
     // How far the equations are off, how large the products are, and what the multipliers show.

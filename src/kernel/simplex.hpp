@@ -5,6 +5,9 @@
 // variable is put at the end that its d asks for. So the method starts anywhere, and whenever it stops, the d of rows are
 // multipliers that bound the objective. They are hints: `Program::bound` evaluates them with outward rounding.
 #pragma once
+#include <optional>
+
+#include "interior.hpp"
 #include "tangents.hpp"
 #include "wide.hpp"
 
@@ -26,7 +29,12 @@ class Tableau {
     std::vector<double> d, beta, at, weight;
     double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost), tangents_(program) { make(); }
+    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost), tangents_(program) {
+        if (program.shape)
+            interior_.emplace(program, program.shape);
+        else
+            make();
+    }
 
     // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
     void make() {
@@ -74,6 +82,7 @@ class Tableau {
 
     // Make the tableau of the present basis anew from the program, to get rid of rounding.
     bool refresh() {
+        if (interior_) return false;
         std::vector<int> wanted = basic;
         long before = pivots;
         make();
@@ -95,6 +104,14 @@ class Tableau {
 
     // Maximise within bounds of all variables; stop once the objective is below `enough`, or after `most` steps.
     Ended solve(const double *low, const double *high, double enough, long most) {
+        if (interior_) {
+            interior_->accuracy = accuracy;
+            const long before = interior_->steps;
+            const int ended = interior_->solve(low, high, enough, most < 100 ? TRIAL_STEPS : ENOUGH);
+            pivots += interior_->steps - before;
+            if (getenv("STAT")) fprintf(stderr, "S %d %ld %d %g %g\n", ended, interior_->steps - before, int(enough > -1), interior_->objective(), program_->bound(multipliers(), cost_, low, high));
+            return ended == 0 ? Ended::optimal : ended == 1 ? Ended::below : Ended::tired;
+        }
         low_.assign(low, low + program_->variables());
         high_.assign(high, high + program_->variables());
         if (tangents_.cuts.size() > spacious()) purge();
@@ -122,6 +139,7 @@ class Tableau {
     void aim(std::vector<double> cost) {
         const Program &p = *program_;
         cost_ = std::move(cost);
+        if (interior_) return interior_->aim(cost_);
         for (int c = 0; c < width; c++) d[c] = nonbasic[c] < p.columns ? cost_[nonbasic[c]] + p.nudge[nonbasic[c]] : 0.0;
         for (int k = 0; k < height; k++) {
             double f = basic[k] < p.columns ? cost_[basic[k]] + p.nudge[basic[k]] : 0.0;
@@ -129,10 +147,11 @@ class Tableau {
         }
     }
 
-    double objective() const { return dot(d.data(), at.data(), width); }
+    double objective() const { return interior_ ? interior_->objective() : dot(d.data(), at.data(), width); }
 
     // Write the value of every variable of the program to x.
     void point(std::vector<double> &x) const {
+        if (interior_) return interior_->point(x);
         for (int k = 0; k < height; k++)
             if (basic[k] < int(x.size())) x[basic[k]] = beta[k];
         for (int c = 0; c < width; c++)
@@ -141,6 +160,7 @@ class Tableau {
 
     // Return the multipliers of rows; along the ray of an empty program they are pushed until the bound is below -1.
     Multipliers multipliers() const {
+        if (interior_) return interior_->multipliers();
         const Program &p = *program_;
         std::vector<double> all(tangents_.end(), 0.0);
         for (int c = 0; c < width; c++) all[nonbasic[c]] = d[c];
@@ -171,6 +191,7 @@ class Tableau {
     std::vector<double> cost_;
     std::vector<double> table_;
     Tangents tangents_;
+    std::optional<Interior> interior_;
     std::vector<double> low_, high_;
     int ray_ = -1;
     bool above_ = false;

@@ -66,7 +66,7 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     ball = _ball(problem, bounds, template)
     if ball:  # it is drawn by tangents: no folds
         kept[template.ball_rows] = False
-        kept[template.touching] = True
+        kept[template.touching] = not ball["ball_interior"]
         entries = kept[np.repeat(np.arange(len(kept)), np.diff(model.matrix.indptr))]
         used = np.bincount(model.matrix.indices[entries], minlength=template.columns) > 0
         used[ball["ball_columns"]] = True
@@ -131,7 +131,17 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,
         "ball_eps": problem.eps,
-    }
+        "ball_interior": True,
+    } | _uneven(matrix)
+
+
+def _uneven(matrix: Array) -> dict[str, Any]:
+    """Return A'A as a multiple of the identity and what a few directions add to it."""
+    values, vectors = np.linalg.eigh(matrix.T @ matrix)
+    near = np.abs(values[:, None] - values) <= 1e-9 * np.abs(values).max()
+    even = float(values[int(near.sum(axis=1).argmax())])
+    odd = np.abs(values - even) > 1e-9 * np.abs(values).max()
+    return {"ball_even": even, "ball_sign": values[odd] - even, "ball_uneven": vectors[:, odd].T.copy()}
 
 
 def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Array) -> dict[str, Any]:
