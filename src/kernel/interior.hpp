@@ -17,6 +17,7 @@ namespace likewise {
 
 constexpr size_t LONG = 4;         // entries from which on a row holds blocks together
 constexpr double WIDEN = 1e-7;     // by how much intervals are widened, so that there is an inside
+constexpr double START = 1e-2;     // products to begin with
 constexpr double STEP = 0.99;      // of the way to the nearest wall
 constexpr int ENOUGH = 60, TRIAL_STEPS = 8;  // steps at most, and in a trial
 
@@ -36,6 +37,7 @@ struct Shape {
     std::vector<std::vector<std::pair<int, double>>> of;  // columns of the program by those that are left
     std::vector<double> constant;                         // and what is added
     std::vector<Thing> things;
+    std::vector<int> own;  // of things: the column that they are, or -1
     std::vector<int> index;                               // of things: columns within their block
     std::vector<double> value;
     std::vector<Block> blocks;
@@ -120,6 +122,7 @@ struct Shape {
             }
             blocks[thing.block].things.push_back(int(things.size()));
             things.push_back(thing);
+            own.push_back(thing.variable < p.columns && name[rows_left[k].begin()->first] == thing.variable ? rows_left[k].begin()->first : -1);
         }
         tie(p, longs);
     }
@@ -198,11 +201,13 @@ class Interior {
         x_.assign(s.columns, 0.0);
         lambda_.assign(s.rows, 0.0);
         walls_.resize(s.things.size());
+        range_.assign(s.columns, 1.0);
         aim(program.cost);
     }
 
     void aim(std::vector<double> cost) {
         cost_ = std::move(cost);
+        warm_ = false;
         c_.assign(shape_->columns, 0.0);
         for (int j = 0; j < program_->columns; j++)
             if (cost_[j] != 0.0)
@@ -215,12 +220,17 @@ class Interior {
     // 0: at the optimum; 1: below `enough`; 2: tired.
     int solve(const double *low, const double *high, double enough, int most) {
         begin(low, high);
+        warm_ = false;
         for (int step = 0; step < most; step++) {
             measure();
             if (getenv("TRACE")) fprintf(stderr, "%2d upper %.6f primal %.6f gap %.2e off %.1e dual %.1e zeta %.2e t %.2e\n", step, upper_, dot(c_.data(), x_.data(), c_.size()), gap_, off_, off_dual_, zeta_, t_);
             const double near = 1e-7 + 0.1 * accuracy * std::min(std::fabs(upper_), 1.0);
             if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return 1;
-            if (off_dual_ < 0.1 * near && off_ < 0.1 * near && gap_ < near) return 0;
+            last_ = upper_;
+            if (off_dual_ < near && off_ < 0.1 * near && gap_ < near) {
+                warm_ = true;
+                return 0;
+            }
             if (!factor()) return 2;
             steps++;
             newton(0.0, false);
@@ -281,6 +291,9 @@ class Interior {
     std::shared_ptr<const Shape> shape_;
     std::vector<double> cost_, c_, x_, dx_, lambda_, dlambda_, residual_, equation_, slope_;
     std::vector<Wall> walls_;
+    std::vector<double> range_;
+    bool warm_ = false;
+    double last_ = 0;
     double t_ = 0.5, zeta_ = 1, dt_ = 0, dzeta_ = 0, off_t_ = 0, kt_ = 0;
     double gap_ = 0, upper_ = INF, off_ = 0, off_dual_ = 0;
     std::vector<double> small_, factor_, blocks_, pulled_;  // the small system, its factor, those of blocks, and B^-1/2 C'
@@ -303,29 +316,60 @@ class Interior {
             w.low = l - WIDEN * (1.0 + std::fabs(l));
             w.high = h + WIDEN * (1.0 + std::fabs(h));
         }
-        for (size_t k = 0; k < walls_.size(); k++)
-            if (s.things[k].count == 1) {
-                int j = s.blocks[s.things[k].block].columns[s.index[s.things[k].first]];
-                if (s.name[j] == s.things[k].variable) x_[j] = 0.5 * (walls_[k].low + walls_[k].high);
-            }
+        if (warm_)
+            resume();
+        else
+            start();
+        upper_ = INF;
+    }
+
+    // Begin in the middle, or near 0 where intervals are wide.
+    void start() {
+        const Shape &s = *shape_;
+        for (size_t k = 0; k < walls_.size(); k++) {
+            const Wall &w = walls_[k];
+            const int j = s.own[k];
+            if (j < 0) continue;
+            const double width = w.high - w.low, in = 0.2 * std::min(width, 1.0);
+            range_[j] = std::max(std::fabs(w.low), std::fabs(w.high));
+            x_[j] = width < 20 ? 0.5 * (w.low + w.high) : std::min(std::max(0.0, w.low + in), w.high - in);
+        }
         for (int j : s.ball)
             if (j >= 0) x_[j] = 0;
         settle();
-        const double start = 1e-2;
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
             w.at = times(s, s.things[k], x_.data()) + s.things[k].constant;
-            const double width = w.high - w.low;
-            const double least = 0.2 * std::min(width, 1.0);
-            w.sl = std::max(w.at - w.low, least);
-            w.su = std::max(w.high - w.at, least);
-            w.zl = start / w.sl;
-            w.zu = start / w.su;
+            const double width = w.high - w.low, least = 0.2 * std::min(width, 1.0);
+            w.sl = std::max(std::fabs(w.at - w.low), least);  // what is outside begins as far inside
+            w.su = std::max(std::fabs(w.high - w.at), least);
+            const double far = std::max(w.sl, w.su);
+            w.zl = START / (width < 1e-3 ? far : w.sl);
+            w.zu = START / (width < 1e-3 ? far : w.su);
         }
         std::fill(lambda_.begin(), lambda_.end(), 0.0);
         t_ = 0.5;
-        zeta_ = start / t_;
-        upper_ = INF;
+        zeta_ = START / t_;
+    }
+
+    // Begin where another part has ended: what its multipliers add up to stays as it is.
+    void resume() {
+        const Shape &s = *shape_;
+        static const double W = getenv("WARM") ? atof(getenv("WARM")) : 0.3, D = getenv("DELTA") ? atof(getenv("DELTA")) : 0.01;
+        const double tau = W * std::max(std::fabs(last_), 1e-3) / count();
+        for (size_t k = 0; k < walls_.size(); k++) {
+            Wall &w = walls_[k];
+            if (s.own[k] >= 0) range_[s.own[k]] = std::max(std::fabs(w.low), std::fabs(w.high));
+            w.at = times(s, s.things[k], x_.data()) + s.things[k].constant;
+            const double width = w.high - w.low, least = D * std::min(width, 1.0), y = w.zu - w.zl;
+            w.sl = std::max(std::fabs(w.at - w.low), least);
+            w.su = std::max(std::fabs(w.high - w.at), least);
+            const double both = tau / std::max(w.sl, w.su);
+            w.zl = std::max(-y, 0.0) + both;
+            w.zu = std::max(y, 0.0) + both;
+        }
+        t_ = std::max(t_, D);
+        zeta_ = std::max(zeta_, tau / t_);
     }
 
     // Carry the point through the solved equations, in their order.
@@ -405,7 +449,7 @@ class Interior {
             equation_[r] -= s.given[r];
             off_ = std::max(off_, std::fabs(equation_[r]));
         }
-        for (double one : residual_) off_dual_ = std::max(off_dual_, std::fabs(one));
+        for (int j = 0; j < s.columns; j++) off_dual_ += std::fabs(residual_[j]) * range_[j];
         upper_ = dual;
     }
 
