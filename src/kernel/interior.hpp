@@ -243,6 +243,7 @@ class Interior {
             newton(tau, true);
             primal = std::min(1.0, STEP * longest(true));
             dual = std::min(1.0, STEP * longest(false));
+            if (getenv("SAME")) primal = dual = std::min(primal, dual);
             move(primal, dual);
             if (std::max(primal, dual) < 1e-3) return off_dual_ < 1e-6 ? 0 : 2;  // no way forward
         }

@@ -49,6 +49,16 @@ def would_fit(problem: Problem) -> bool:
     return all(names == {"relu"} for names in hidden) and not problem.aside and not len(problem.right.integers)
 
 
+def is_round(problem: Problem, bounds: TwinBounds) -> bool:
+    """Tell whether the kernel takes a ball as it is, by an interior point method, instead of drawing tangents.
+
+    It does where the metric sees more of a difference than the network. Tangents in the directions that the network sees
+    then leave the others to the box, and there are too many directions to draw tangents in all of them.
+    """
+    free = int((~bounds.reach.shared).sum())
+    return fits(problem) and problem.metric.p == 2.0 and len(problem.network.layers[0].bias) < free
+
+
 def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:
     """Return the arrays that the kernel's `Tree` is made of; `relaxed` is filled with `bounds`, those of the root."""
     template = relaxed.template
@@ -131,7 +141,7 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,
         "ball_eps": problem.eps,
-        "ball_interior": True,
+        "ball_interior": is_round(problem, bounds),
     } | _uneven(matrix)
 
 
