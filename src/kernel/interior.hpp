@@ -1,387 +1,178 @@
 // Interior: an interior point method for programs with a round ball, which it takes as it is, without tangents.
 //
-// A program falls into small blocks of columns (what a person's number is on both sides, what a pair of neurons is) that
-// only the long equations of layers hold together. So Newton's equations shrink to one small dense system, a row for each
-// of those equations and one or a few for the ball: a step costs a fraction of a millisecond, and a dozen are enough.
+// A program falls into small blocks (see `Shape`), so Newton's equations shrink to one small dense system with a row for
+// each long equation and a few for the ball; a dozen steps are enough (Mehrotra's predictor and corrector).
 // What it returns are hints, as those of the simplex method are: `Program::bound` evaluates its multipliers.
 #pragma once
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <memory>
-
-#include "program.hpp"
-#include "wide.hpp"
+#include "cone.hpp"
 
 namespace likewise {
 
-constexpr size_t LONG = 4;         // entries from which on a row holds blocks together
-constexpr double WIDEN = 1e-7;     // by how much intervals are widened, so that there is an inside
-constexpr double START = 1e-2;     // products to begin with
-constexpr double STEP = 0.99;      // of the way to the nearest wall
-constexpr int ENOUGH = 60, TRIAL_STEPS = 8;  // steps at most, and in a trial
-
-// What never changes: which columns are left once short equations are solved, and how rows hold them together.
-struct Shape {
-    struct Thing {  // a column or a short row: a.x + constant, within the bounds of a variable of the program
-        int variable, first, count, block;
-        double constant;
-    };
-    struct Block {
-        std::vector<int> columns, things, rows;  // rows: of the small system, in order
-        std::vector<double> on;                  // of each of its rows, the factors of its columns
-        bool dense = false;                      // its rows have no holes
-    };
-    int columns = 0, equations = 0, rows = 0;  // rows: equations, then the uneven directions of the ball and its slope
-    std::vector<int> name;                     // of columns, in the program
-    std::vector<std::vector<std::pair<int, double>>> of;  // columns of the program by those that are left
-    std::vector<double> constant;                         // and what is added
-    std::vector<Thing> things;
-    std::vector<int> own;  // of things: the column that they are, or -1
-    std::vector<int> index;                               // of things: columns within their block
-    std::vector<double> value;
-    std::vector<Block> blocks;
-    std::vector<int> block_of, place_of;
-    std::vector<double> given;      // what equations are equal to
-    std::vector<int> equation_row;  // rows of the program
-    std::vector<int> ball;          // columns that are compared
-    double even = 0;                // S = A'A / eps^2 = even I + sum_k sign_k n_k n_k'
-    std::vector<double> sign, uneven;
-
-    explicit Shape(const Program &p, const std::vector<double> &low, const std::vector<double> &high) {
-        substitute(p);
-        std::vector<std::map<int, double>> rows_left;
-        std::vector<int> row_names;
-        std::vector<double> constants;
-        std::vector<uint8_t> used(p.rows, 0);
-        for (auto [row, column] : p.solved)
-            if (int(size_t(p.start[row + 1] - p.start[row])) <= int(LONG)) used[row] = 1;
-        std::vector<int> parent(columns);
-        for (int j = 0; j < columns; j++) parent[j] = j;
-        auto find = [&](int j) {
-            while (parent[j] != j) j = parent[j] = parent[parent[j]];
-            return j;
-        };
-        std::vector<std::map<int, double>> longs;
-        std::vector<double> long_constants;
-        for (int i = 0; i < p.rows; i++) {
-            if (!p.kept[i] || used[i]) continue;
-            std::map<int, double> entries;
-            double c = 0;
-            for (int k = p.start[i]; k < p.start[i + 1]; k++) {
-                for (auto [j, by] : of[p.index[k]]) entries[j] += by * p.value[k];
-                c += constant[p.index[k]] * p.value[k];
-            }
-            const bool is_equal = low[p.columns + i] == high[p.columns + i];
-            if (entries.size() > LONG && is_equal) {
-                equation_row.push_back(i);
-                given.push_back(low[p.columns + i] - c);
-                longs.push_back(std::move(entries));
-                continue;
-            }
-            int any = -1;
-            for (auto &[j, by] : entries) {
-                if (any >= 0) parent[find(j)] = find(any);
-                any = j;
-            }
-            row_names.push_back(p.columns + i);
-            constants.push_back(c);
-            rows_left.push_back(std::move(entries));
-        }
-        for (int j = 0; j < p.columns; j++) {
-            if (p.zero[j] || of[j].empty()) continue;
-            std::map<int, double> entries;
-            int any = -1;
-            for (auto [k, by] : of[j]) {
-                entries[k] += by;
-                if (any >= 0) parent[find(k)] = find(any);
-                any = k;
-            }
-            row_names.push_back(j);
-            constants.push_back(constant[j]);
-            rows_left.push_back(std::move(entries));
-        }
-        block_of.assign(columns, -1);
-        place_of.assign(columns, 0);
-        for (int j = 0; j < columns; j++) {
-            int root = find(j);
-            if (block_of[root] < 0) {
-                block_of[root] = int(blocks.size());
-                blocks.emplace_back();
-            }
-            block_of[j] = block_of[root];
-            place_of[j] = int(blocks[block_of[j]].columns.size());
-            blocks[block_of[j]].columns.push_back(j);
-        }
-        for (size_t k = 0; k < rows_left.size(); k++) {
-            if (rows_left[k].empty()) continue;
-            Thing thing{row_names[k], int(index.size()), int(rows_left[k].size()), block_of[rows_left[k].begin()->first], constants[k]};
-            for (auto [j, by] : rows_left[k]) {
-                index.push_back(place_of[j]);
-                value.push_back(by);
-            }
-            blocks[thing.block].things.push_back(int(things.size()));
-            things.push_back(thing);
-            own.push_back(thing.variable < p.columns && name[rows_left[k].begin()->first] == thing.variable ? rows_left[k].begin()->first : -1);
-        }
-        tie(p, longs);
-    }
-
-  private:
-    // Solve short equations: write the columns they are solved for by others.
-    void substitute(const Program &p) {
-        std::vector<int> solved_by(p.columns, -1);
-        for (size_t k = 0; k < p.solved.size(); k++) {
-            auto [row, column] = p.solved[k];
-            if (size_t(p.start[row + 1] - p.start[row]) <= LONG) solved_by[column] = int(k);
-        }
-        of.resize(p.columns);
-        constant.assign(p.columns, 0.0);
-        for (int j = 0; j < p.columns; j++)
-            if (solved_by[j] < 0 && !p.zero[j]) {
-                of[j] = {{columns++, 1.0}};
-                name.push_back(j);
-            }
-        for (size_t k = 0; k < p.solved.size(); k++) {
-            auto [row, column] = p.solved[k];
-            if (solved_by[column] != int(k)) continue;
-            double own = 0, c = p.given[k];
-            std::map<int, double> entries;
-            for (int e = p.start[row]; e < p.start[row + 1]; e++) {
-                if (p.index[e] == column) {
-                    own = p.value[e];
-                    continue;
-                }
-                c -= p.value[e] * constant[p.index[e]];
-                for (auto [j, by] : of[p.index[e]]) entries[j] -= by * p.value[e];
-            }
-            for (auto [j, by] : entries) of[column].push_back({j, by / own});
-            constant[column] = c / own;
-        }
-    }
-
-    // Note which blocks the rows of the small system hold together.
-    void tie(const Program &p, const std::vector<std::map<int, double>> &longs) {
-        const Ball &b = p.ball;
-        equations = int(longs.size());
-        even = b.even / (b.eps * b.eps);
-        for (double s : b.sign) sign.push_back(s / (b.eps * b.eps));
-        uneven = b.uneven;
-        rows = equations + int(sign.size()) + 1;
-        for (int j : b.columns) ball.push_back(of[j].empty() ? -1 : of[j][0].first);
-        std::vector<std::map<int, std::map<int, double>>> on(blocks.size());
-        for (int r = 0; r < equations; r++)
-            for (auto [j, by] : longs[r]) on[block_of[j]][r][place_of[j]] = by;
-        const size_t n = ball.size();
-        for (size_t c = 0; c < n; c++) {
-            if (ball[c] < 0) continue;
-            for (size_t k = 0; k <= sign.size(); k++)
-                on[block_of[ball[c]]][equations + int(k)][place_of[ball[c]]] = k < sign.size() ? uneven[k * n + c] : 0.0;
-        }
-        for (size_t k = 0; k < blocks.size(); k++) {
-            Block &block = blocks[k];
-            for (auto &[r, entries] : on[k]) {
-                block.rows.push_back(r);
-                size_t at = block.on.size();
-                block.on.resize(at + block.columns.size(), 0.0);
-                for (auto [place, by] : entries) block.on[at + place] = by;
-            }
-            block.dense = !block.rows.empty() && block.rows.back() - block.rows.front() + 1 == int(block.rows.size());
-        }
-    }
-};
+constexpr double WIDEN = 1e-7;  // by how much intervals are widened, so that there is an inside
+constexpr double THIN = 1e-3;   // an interval so narrow that both its ends count the same to begin with
+constexpr double START = 1e-2;  // products to begin with
+constexpr double WARM = 0.3, ROOM = 0.01;  // where another part has ended: a share of its bound as products, and how far inside
+constexpr double STEP = 0.99;   // of the way to the nearest wall
+constexpr double STILL = 1e-3;  // a step that gets nowhere
+constexpr long ENOUGH = 60, A_FEW = 8;  // steps at most, and in a trial
 
 class Interior {
   public:
+    enum class Ended { optimal, below, tired };
     long steps = 0;
-    double accuracy = 0.01;
+    double accuracy = 0.01;  // how far the bound may be off, relative to the objective
 
-    Interior(const Program &program, std::shared_ptr<const Shape> shape) : program_(&program), shape_(std::move(shape)) {
-        const Shape &s = *shape_;
-        x_.assign(s.columns, 0.0);
-        lambda_.assign(s.rows, 0.0);
-        walls_.resize(s.things.size());
-        range_.assign(s.columns, 1.0);
+    Interior(const Program &program, std::shared_ptr<const Shape> shape)
+        : program_(&program), shape_(std::move(shape)), walls_(shape_->things.size()), cone_(*shape_) {
+        x_.assign(shape_->columns, 0.0);
+        range_.assign(shape_->columns, 1.0);
+        lambda_.assign(shape_->equations, 0.0);
         aim(program.cost);
     }
 
+    // Turn to something else to maximise.
     void aim(std::vector<double> cost) {
         cost_ = std::move(cost);
-        warm_ = false;
+        is_warm_ = false;
         c_.assign(shape_->columns, 0.0);
         for (int j = 0; j < program_->columns; j++)
-            if (cost_[j] != 0.0)
-                for (auto [k, by] : shape_->of[j]) c_[k] += by * cost_[j];
+            for (auto [k, by] : shape_->of[j]) c_[k] += by * cost_[j];
     }
 
-    const std::vector<double> &cost() const { return cost_; }
     double objective() const { return upper_; }
 
-    // 0: at the optimum; 1: below `enough`; 2: tired.
-    int solve(const double *low, const double *high, double enough, int most) {
+    // Maximise within bounds; stop once the objective is proven to be below `enough`, or after `most` steps.
+    Ended solve(const double *low, const double *high, double enough, long most) {
         begin(low, high);
-        warm_ = false;
-        for (int step = 0; step < most; step++) {
+        for (long step = 0; step < most; step++) {
             measure();
-            if (getenv("TRACE")) fprintf(stderr, "%2d upper %.6f primal %.6f gap %.2e off %.1e dual %.1e zeta %.2e t %.2e\n", step, upper_, dot(c_.data(), x_.data(), c_.size()), gap_, off_, off_dual_, zeta_, t_);
             const double near = 1e-7 + 0.1 * accuracy * std::min(std::fabs(upper_), 1.0);
-            if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return 1;
-            last_ = upper_;
-            if (off_dual_ < near && off_ < 0.1 * near && gap_ < near) {
-                warm_ = true;
-                return 0;
-            }
-            if (!factor()) return 2;
-            steps++;
-            newton(0.0, false);
-            double primal = longest(true), dual = longest(false);
-            double after = 0;
-            for (const Wall &w : walls_)
-                after += (w.sl + primal * w.dsl) * (w.zl + dual * w.dzl) + (w.su + primal * w.dsu) * (w.zu + dual * w.dzu);
-            after += (t_ + primal * dt_) * (zeta_ + dual * dzeta_);
-            const double share = after / gap_, tau = std::max(share * share * share, 1e-4) * gap_ / count();
-            newton(tau, true);
-            primal = std::min(1.0, STEP * longest(true));
-            dual = std::min(1.0, STEP * longest(false));
-            if (getenv("SAME")) primal = dual = std::min(primal, dual);
-            move(primal, dual);
-            if (std::max(primal, dual) < 1e-3) return off_dual_ < 1e-6 ? 0 : 2;  // no way forward
+            if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return Ended::below;
+            is_warm_ = off_dual_ < near && off_ < 0.1 * near && gap_ < near;
+            if (is_warm_) return Ended::optimal;
+            if (!advance()) break;
         }
-        return 2;
+        return Ended::tired;
     }
 
+    // Write the value of every variable of the program to x.
     void point(std::vector<double> &x) const {
-        for (int j = 0; j < program_->columns; j++) {
-            double v = shape_->constant[j];
-            for (auto [k, by] : shape_->of[j]) v += by * x_[k];
-            x[j] = v;
+        const Program &p = *program_;
+        for (int j = 0; j < p.columns; j++) {
+            x[j] = shape_->constant[j];
+            for (auto [k, by] : shape_->of[j]) x[j] += by * x_[k];
         }
-        for (int i = 0; i < program_->rows; i++) {
-            double v = 0;
-            for (int k = program_->start[i]; k < program_->start[i + 1]; k++) v += program_->value[k] * x[program_->index[k]];
-            x[program_->columns + i] = v;
+        for (int i = 0; i < p.rows; i++) {
+            x[p.columns + i] = 0;
+            for (int k = p.start[i]; k < p.start[i + 1]; k++) x[p.columns + i] += p.value[k] * x[p.index[k]];
         }
-        if (int(x.size()) > program_->columns + program_->rows) x[program_->columns + program_->rows] = 1.0;
+        x[p.columns + p.rows] = 1.0;
     }
 
     Multipliers multipliers() const {
         const Program &p = *program_;
-        Multipliers found;
-        found.rows.assign(p.rows, 0.0);
+        const Ball &ball = p.ball;
+        const size_t n = ball.columns.size();
+        Multipliers found{std::vector<double>(p.rows, 0.0), std::vector<double>(ball.height, 0.0)};
         std::vector<double> reduced(p.columns, 0.0);
         for (size_t k = 0; k < walls_.size(); k++) {
             const int v = shape_->things[k].variable;
-            (v < p.columns ? reduced[v] : found.rows[v - p.columns]) = walls_[k].zu - walls_[k].zl;
+            (v < p.columns ? reduced[v] : found.rows[v - p.columns]) = walls_[k].high.z - walls_[k].low.z;
         }
         for (int r = 0; r < shape_->equations; r++) found.rows[shape_->equation_row[r]] = lambda_[r];
-        found.mu.assign(p.ball.height, 0.0);
-        const size_t n = p.ball.columns.size();
-        for (int k = 0; k < p.ball.height; k++) {
-            for (size_t c = 0; c < n; c++) found.mu[k] += p.ball.full[k * n + c] * (shape_->ball[c] < 0 ? 0.0 : x_[shape_->ball[c]]);
-            found.mu[k] *= zeta_ / (p.ball.eps * p.ball.eps);
-        }
+        for (int k = 0; k < ball.height; k++)
+            found.mu[k] = -dot(ball.full.data() + k * n, cone_.z.tail.data(), int(n)) / (ball.eps * ball.eps);
         p.complete(found.rows, reduced, cost_);
         return found;
     }
 
   private:
-    struct Wall {  // both sides of a thing: distances and multipliers, and where they are going
-        double low, high, sl, su, zl, zu, dsl, dsu, dzl, dzu, at, go, theta, rl, ru, kl, ku;
+    struct Side {  // of a wall: where it is, how far away and its multiplier, where both are going, and what is missing
+        double at, s, z, ds, dz, off, goal;
+    };
+    struct Wall {
+        Side low, high;
+        double theta;
     };
     const Program *program_;
     std::shared_ptr<const Shape> shape_;
-    std::vector<double> cost_, c_, x_, dx_, lambda_, dlambda_, residual_, equation_, slope_;
+    std::vector<double> cost_, c_, x_, dx_, lambda_, range_, residual_, equation_;
     std::vector<Wall> walls_;
-    std::vector<double> range_;
-    bool warm_ = false;
-    double last_ = 0;
-    double t_ = 0.5, zeta_ = 1, dt_ = 0, dzeta_ = 0, off_t_ = 0, kt_ = 0;
+    Cone cone_;
+    bool is_warm_ = false;  // whether this is where a part ended
     double gap_ = 0, upper_ = INF, off_ = 0, off_dual_ = 0;
-    std::vector<double> small_, factor_, blocks_, pulled_;  // the small system, its factor, those of blocks, and B^-1/2 C'
-    std::vector<double> right_, half_;
+    std::vector<double> small_, blocks_, pulled_, right_, half_, e_;  // the small system, factors of blocks, L^-1 C'
 
-    double count() const { return 2.0 * walls_.size() + 1; }
+    template <class F> void each(const Shape::Thing &thing, F f) const {
+        const std::vector<int> &columns = shape_->blocks[thing.block].columns;
+        for (int e = thing.first; e < thing.first + thing.count; e++) f(columns[shape_->index[e]], shape_->value[e]);
+    }
 
-    static double times(const Shape &s, const Shape::Thing &thing, const double *x) {
-        const auto &columns = s.blocks[thing.block].columns;
+    double times(const Shape::Thing &thing, const std::vector<double> &x) const {
         double sum = 0;
-        for (int e = thing.first; e < thing.first + thing.count; e++) sum += s.value[e] * x[columns[s.index[e]]];
+        each(thing, [&](int j, double by) { sum += by * x[j]; });
         return sum;
     }
 
     void begin(const double *low, const double *high) {
-        const Shape &s = *shape_;
         for (size_t k = 0; k < walls_.size(); k++) {
-            Wall &w = walls_[k];
-            const double l = low[s.things[k].variable], h = high[s.things[k].variable];
-            w.low = l - WIDEN * (1.0 + std::fabs(l));
-            w.high = h + WIDEN * (1.0 + std::fabs(h));
+            const Shape::Thing &thing = shape_->things[k];
+            const double l = low[thing.variable], h = high[thing.variable];
+            walls_[k].low.at = l - WIDEN * (1.0 + std::fabs(l)) - thing.constant;
+            walls_[k].high.at = h + WIDEN * (1.0 + std::fabs(h)) - thing.constant;
+            if (thing.own >= 0) range_[thing.own] = std::max(std::fabs(l), std::fabs(h));
         }
-        if (warm_)
-            resume();
-        else
-            start();
-        upper_ = INF;
+        is_warm_ ? resume() : start();
     }
 
     // Begin in the middle, or near 0 where intervals are wide.
     void start() {
-        const Shape &s = *shape_;
         for (size_t k = 0; k < walls_.size(); k++) {
-            const Wall &w = walls_[k];
-            const int j = s.own[k];
+            const int j = shape_->things[k].own;
             if (j < 0) continue;
-            const double width = w.high - w.low, in = 0.2 * std::min(width, 1.0);
-            range_[j] = std::max(std::fabs(w.low), std::fabs(w.high));
-            x_[j] = width < 20 ? 0.5 * (w.low + w.high) : std::min(std::max(0.0, w.low + in), w.high - in);
+            const double low = walls_[k].low.at, high = walls_[k].high.at, in = 0.2 * std::min(high - low, 1.0);
+            x_[j] = high - low < 20 ? 0.5 * (low + high) : std::min(std::max(0.0, low + in), high - in);
         }
-        for (int j : s.ball)
+        for (int j : shape_->ball)
             if (j >= 0) x_[j] = 0;
         settle();
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            w.at = times(s, s.things[k], x_.data()) + s.things[k].constant;
-            const double width = w.high - w.low, least = 0.2 * std::min(width, 1.0);
-            w.sl = std::max(std::fabs(w.at - w.low), least);  // what is outside begins as far inside
-            w.su = std::max(std::fabs(w.high - w.at), least);
-            const double far = std::max(w.sl, w.su);
-            w.zl = START / (width < 1e-3 ? far : w.sl);
-            w.zu = START / (width < 1e-3 ? far : w.su);
+            keep_off(w, times(shape_->things[k], x_), 0.2);
+            const bool is_thin = w.high.at - w.low.at < THIN;
+            const double far = std::max(w.low.s, w.high.s);
+            w.low.z = START / (is_thin ? far : w.low.s);
+            w.high.z = START / (is_thin ? far : w.high.s);
         }
         std::fill(lambda_.begin(), lambda_.end(), 0.0);
-        t_ = 0.5;
-        zeta_ = START / t_;
+        cone_.start(START);
     }
 
     // Begin where another part has ended: what its multipliers add up to stays as it is.
     void resume() {
-        const Shape &s = *shape_;
-        static const double W = getenv("WARM") ? atof(getenv("WARM")) : 0.3, D = getenv("DELTA") ? atof(getenv("DELTA")) : 0.01;
-        const double tau = W * std::max(std::fabs(last_), 1e-3) / count();
+        const double tau = WARM * std::max(std::fabs(upper_), 1e-3) / count();
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            if (s.own[k] >= 0) range_[s.own[k]] = std::max(std::fabs(w.low), std::fabs(w.high));
-            w.at = times(s, s.things[k], x_.data()) + s.things[k].constant;
-            const double width = w.high - w.low, least = D * std::min(width, 1.0), y = w.zu - w.zl;
-            w.sl = std::max(std::fabs(w.at - w.low), least);
-            w.su = std::max(std::fabs(w.high - w.at), least);
-            const double both = tau / std::max(w.sl, w.su);
-            w.zl = std::max(-y, 0.0) + both;
-            w.zu = std::max(y, 0.0) + both;
+            keep_off(w, times(shape_->things[k], x_), ROOM);
+            const double y = w.high.z - w.low.z, both = tau / std::max(w.low.s, w.high.s);
+            w.low.z = std::max(-y, 0.0) + both;
+            w.high.z = std::max(y, 0.0) + both;
         }
-        t_ = std::max(t_, D);
-        zeta_ = std::max(zeta_, tau / t_);
+        cone_.resume(*shape_, tau, ROOM);
+    }
+
+    // What is outside begins as far inside.
+    static void keep_off(Wall &w, double at, double share) {
+        const double least = share * std::min(w.high.at - w.low.at, 1.0);
+        w.low.s = std::max(std::fabs(at - w.low.at), least);
+        w.high.s = std::max(std::fabs(w.high.at - at), least);
     }
 
     // Carry the point through the solved equations, in their order.
     void settle() {
         const Program &p = *program_;
-        const Shape &s = *shape_;
         std::vector<double> all(p.variables(), 0.0);
-        for (int j = 0; j < p.columns; j++) {
-            all[j] = s.constant[j];
-            for (auto [k, by] : s.of[j]) all[j] += by * x_[k];
-        }
+        point(all);
         for (size_t k = 0; k < p.solved.size(); k++) {
             auto [row, column] = p.solved[k];
             double own = 1, rest = p.given[k];
@@ -391,248 +182,245 @@ class Interior {
                 else
                     rest -= p.value[e] * all[p.index[e]];
             all[column] = rest / own;
-            if (s.of[column].size() == 1 && s.name[s.of[column][0].first] == column) x_[s.of[column][0].first] = all[column];
+            for (auto [j, by] : shape_->of[column])
+                if (shape_->name[j] == column) x_[j] = all[column];
         }
     }
+
+    double count() const { return 2.0 * double(walls_.size()) + 1; }
 
     // How far the equations are off, how large the products are, and what the multipliers show.
     void measure() {
         const Shape &s = *shape_;
         residual_ = c_;
-        off_ = off_dual_ = gap_ = 0;
-        double dual = 0;
+        gap_ = cone_.product(s);
+        upper_ = cone_.norm(s, cone_.z);
+        off_ = std::fabs(cone_.s.head - 1);
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            const Shape::Thing &thing = s.things[k];
-            const auto &columns = s.blocks[thing.block].columns;
-            w.at = times(s, thing, x_.data()) + thing.constant;
-            w.rl = w.at - w.low - w.sl;
-            w.ru = w.high - w.at - w.su;
-            off_ = std::max(off_, std::max(std::fabs(w.rl), std::fabs(w.ru)));
-            gap_ += w.sl * w.zl + w.su * w.zu;
-            const double y = w.zu - w.zl;
-            dual += w.zu * (w.high - thing.constant) - w.zl * (w.low - thing.constant);
-            for (int e = thing.first; e < thing.first + thing.count; e++) residual_[columns[s.index[e]]] -= y * s.value[e];
+            const double at = times(s.things[k], x_), y = w.high.z - w.low.z;
+            w.low.off = at - w.low.at - w.low.s;
+            w.high.off = w.high.at - at - w.high.s;
+            off_ = std::max(off_, std::max(std::fabs(w.low.off), std::fabs(w.high.off)));
+            gap_ += w.low.s * w.low.z + w.high.s * w.high.z;
+            upper_ += w.high.z * w.high.at - w.low.z * w.low.at;
+            each(s.things[k], [&](int j, double by) { residual_[j] -= y * by; });
         }
+        const std::vector<double> pull = cone_.seen(s, cone_.z.tail);
+        for (size_t c = 0; c < s.ball.size(); c++)
+            if (s.ball[c] >= 0) residual_[s.ball[c]] += pull[c];
         equation_.assign(s.rows, 0.0);
-        slope_.assign(s.columns, 0.0);
-        const size_t n = s.ball.size();
-        for (size_t c = 0; c < n; c++)
-            if (s.ball[c] >= 0) slope_[s.ball[c]] = s.even * x_[s.ball[c]];
-        for (size_t k = 0; k < s.sign.size(); k++) {
-            double along = 0;
-            for (size_t c = 0; c < n; c++)
-                if (s.ball[c] >= 0) along += s.uneven[k * n + c] * x_[s.ball[c]];
-            for (size_t c = 0; c < n; c++)
-                if (s.ball[c] >= 0) slope_[s.ball[c]] += s.sign[k] * along * s.uneven[k * n + c];
-        }
-        double norm = 0;
-        for (int j : s.ball)
-            if (j >= 0) {
-                norm += slope_[j] * x_[j];
-                residual_[j] -= zeta_ * slope_[j];
-            }
-        off_t_ = 0.5 * (1 - norm) - t_;
-        gap_ += t_ * zeta_;
-        off_ = std::max(off_, std::fabs(off_t_));
-        dual += zeta_ * std::sqrt(std::max(norm, 0.0));
         for (const Shape::Block &block : s.blocks)
             for (size_t r = 0; r < block.rows.size(); r++) {
-                if (block.rows[r] >= s.equations) continue;
-                const double *on = block.on.data() + r * block.columns.size();
+                if (block.rows[r] < s.first) continue;
+                const double *on = block.on.data() + r * block.columns.size(), by = lambda_[block.rows[r] - s.first];
                 for (size_t c = 0; c < block.columns.size(); c++) {
                     equation_[block.rows[r]] += on[c] * x_[block.columns[c]];
-                    residual_[block.columns[c]] -= on[c] * lambda_[block.rows[r]];
+                    residual_[block.columns[c]] -= on[c] * by;
                 }
             }
         for (int r = 0; r < s.equations; r++) {
-            dual += lambda_[r] * s.given[r];
-            equation_[r] -= s.given[r];
-            off_ = std::max(off_, std::fabs(equation_[r]));
+            upper_ += lambda_[r] * s.given[r];
+            equation_[s.first + r] -= s.given[r];
+            off_ = std::max(off_, std::fabs(equation_[s.first + r]));
         }
+        off_dual_ = 0;
         for (int j = 0; j < s.columns; j++) off_dual_ += std::fabs(residual_[j]) * range_[j];
-        upper_ = dual;
     }
 
-    // Make the small system C B^-1 C' + T and factor it; B is made of blocks.
+    // One step; false if there is no way forward.
+    bool advance() {
+        if (!cone_.scale(*shape_) || !factor()) return false;
+        steps++;
+        newton(0.0, false);
+        double primal = longest(true), dual = longest(false), after = cone_.product_after(*shape_, primal, dual);
+        for (const Wall &w : walls_)
+            for (const Side &side : {w.low, w.high}) after += (side.s + primal * side.ds) * (side.z + dual * side.dz);
+        const double share = std::max(after / gap_, 0.0);
+        newton(std::max(share * share * share, 1e-4) * gap_ / count(), true);
+        primal = std::min(1.0, STEP * longest(true));
+        dual = std::min(1.0, STEP * longest(false));
+        for (size_t j = 0; j < x_.size(); j++) x_[j] += primal * dx_[j];
+        for (int r = 0; r < shape_->equations; r++) lambda_[r] += dual * e_[shape_->first + r];
+        for (Wall &w : walls_)
+            for (Side *side : {&w.low, &w.high}) {
+                side->s += primal * side->ds;
+                side->z += dual * side->dz;
+            }
+        cone_.move(primal, dual);
+        return std::max(primal, dual) > STILL;
+    }
+
+    // Factor the blocks B, then the small system C B^-1 C' + T.
     bool factor() {
         const Shape &s = *shape_;
-        const int m = s.rows, first = s.equations;
-        small_.assign(size_t(m) * m, 0.0);
-        for (int r = 0; r < first; r++) small_[size_t(r) * m + r] = 1e-11;
-        for (size_t k = 0; k < s.sign.size(); k++) small_[size_t(first + k) * m + first + k] = 1.0 / (zeta_ * s.sign[k]);
-        small_[size_t(m - 1) * m + m - 1] = t_ / zeta_;
-        for (Wall &w : walls_) w.theta = w.zl / w.sl + w.zu / w.su;
-        blocks_.clear();
-        pulled_.clear();
-        std::vector<double> b, y;
-        std::vector<uint8_t> compared(s.columns, 0);
-        for (int j : s.ball)
-            if (j >= 0) compared[j] = 1;
+        const int m = s.rows;
+        size_t squares = 0, pulled = 0;
         for (const Shape::Block &block : s.blocks) {
-            const int n = int(block.columns.size()), q = int(block.rows.size());
-            b.assign(size_t(n) * n, 0.0);
-            for (int k : block.things) {
-                const Shape::Thing &thing = s.things[k];
-                for (int e = thing.first; e < thing.first + thing.count; e++)
-                    for (int f = thing.first; f <= e; f++) {
-                        int i = s.index[e], j = s.index[f];
-                        b[size_t(std::max(i, j)) * n + std::min(i, j)] += walls_[k].theta * s.value[e] * s.value[f];
-                    }
-            }
-            bool has_ball = false;
-            for (int i = 0; i < n; i++)
-                if (compared[block.columns[i]]) {
-                    b[size_t(i) * n + i] += zeta_ * s.even;
-                    has_ball = true;
-                }
-            for (int i = 0; i < n; i++)
-                for (int j = 0; j <= i; j++) {
-                    double v = b[size_t(i) * n + j];
-                    for (int k = 0; k < j; k++) v -= b[size_t(i) * n + k] * b[size_t(j) * n + k];
-                    if (i == j) {
-                        if (!(v > 0)) v = 1e-12 * (1 + b[size_t(i) * n + i]);
-                        b[size_t(i) * n + i] = std::sqrt(v);
-                    } else {
-                        b[size_t(i) * n + j] = v / b[size_t(j) * n + j];
-                    }
-                }
-            blocks_.insert(blocks_.end(), b.begin(), b.end());
-            y.assign(size_t(n) * q, 0.0);  // L^-1 C', by columns of the block
-            for (int i = 0; i < n; i++) {
-                for (int r = 0; r < q; r++) y[size_t(i) * q + r] = block.on[size_t(r) * n + i];
-                if (has_ball && q && block.rows.back() == m - 1) y[size_t(i) * q + q - 1] = compared[block.columns[i]] ? slope_[block.columns[i]] : 0.0;
-                for (int k = 0; k < i; k++) add_times(y.data() + size_t(i) * q, y.data() + size_t(k) * q, -b[size_t(i) * n + k], q);
-                const double scale = 1 / b[size_t(i) * n + i];
-                for (int r = 0; r < q; r++) y[size_t(i) * q + r] *= scale;
-            }
-            for (int i = 0; i < n; i++) {
-                const double *row = y.data() + size_t(i) * q;
-                for (int r = 0; r < q; r++) {
-                    if (row[r] == 0.0) continue;
-                    double *to = small_.data() + size_t(block.rows[r]) * m;
-                    if (block.dense)
-                        add_times(to + block.rows[0], row, row[r], r + 1);
-                    else
-                        for (int k = 0; k <= r; k++) to[block.rows[k]] += row[r] * row[k];
-                }
-            }
-            pulled_.insert(pulled_.end(), y.begin(), y.end());
+            squares += block.columns.size() * block.columns.size();
+            pulled += block.columns.size() * block.rows.size();
         }
-        factor_ = small_;
-        std::vector<double> scaled(m);
-        for (int i = 0; i < m; i++) {
-            double *row = factor_.data() + size_t(i) * m;
-            for (int j = 0; j < i; j++) {
-                const double *other = factor_.data() + size_t(j) * m;
-                row[j] -= dot(row, other, j);  // row holds L D here, others L
+        blocks_.assign(squares, 0.0);
+        pulled_.resize(pulled);
+        for (Wall &w : walls_) w.theta = w.low.z / w.low.s + w.high.z / w.high.s;
+        e_.assign(s.columns, 0.0);
+        right_.assign(s.columns, 0.0);  // where the ball slopes to, of columns
+        for (size_t c = 0; c < s.ball.size(); c++)
+            if (s.ball[c] >= 0) {
+                e_[s.ball[c]] = cone_.weight * s.even;
+                right_[s.ball[c]] = cone_.slope[c];
             }
-            double pivot = row[i];
+        small_.assign(size_t(m) * m, 0.0);
+        for (int r = 0; r < m; r++) small_[size_t(r) * m + r] = 1e-11;
+        for (int k = 0; k + 1 < s.first; k++) small_[size_t(k) * m + k] = 1.0 / (cone_.weight * s.sign[k]);
+        small_[size_t(s.first - 1) * m + s.first - 1] = 0.5 / cone_.weight;
+        double *b = blocks_.data(), *y = pulled_.data();
+        for (size_t k = 0; k < s.blocks.size();) {
+            const Shape::Block &block = s.blocks[k];
+            const int q = int(block.rows.size());
+            const double *from = y;
+            int height = 0;  // of all blocks in a row that the same rows hold together
+            for (; k < s.blocks.size() && s.blocks[k].rows == block.rows; k++) {
+                const int n = int(s.blocks[k].columns.size());
+                factor_block(s.blocks[k], b, y);
+                b += size_t(n) * n;
+                y += size_t(n) * q;
+                height += n;
+            }
+            for (int i = 0; i < height; i += 4) add_block(block, from + size_t(i) * q, std::min(height - i, 4));
+        }
+        return factor_small();
+    }
+
+    // small += y'y, for up to four rows of y.
+    void add_block(const Shape::Block &block, const double *y, int height) {
+        const int q = int(block.rows.size()), m = shape_->rows;
+        double by[4] = {0, 0, 0, 0};
+        for (int r = 0; r < q; r++) {
+            for (int i = 0; i < height; i++) by[i] = y[size_t(i) * q + r];
+            double *to = small_.data() + size_t(block.rows[r]) * m;
+            for (const Shape::Run &run : block.runs) {
+                if (run.place > r) break;
+                add_rows(to + run.row, y + run.place, q, by, height, std::min(run.count, r + 1 - run.place));
+            }
+        }
+    }
+
+    // B = L L' of a block, and y = L^-1 C'.
+    void factor_block(const Shape::Block &block, double *b, double *y) const {
+        const Shape &s = *shape_;
+        const int n = int(block.columns.size()), q = int(block.rows.size());
+        for (int k : block.things) {
+            const Shape::Thing &thing = s.things[k];
+            for (int e = thing.first; e < thing.first + thing.count; e++)
+                for (int f = thing.first; f <= e; f++)  // columns of things are in order
+                    b[size_t(s.index[e]) * n + s.index[f]] += walls_[k].theta * s.value[e] * s.value[f];
+        }
+        for (int i = 0; i < n; i++) {
+            double *row = b + size_t(i) * n, *to = y + size_t(i) * q;
+            row[i] += e_[block.columns[i]];
+            for (int r = 0; r < q; r++) to[r] = block.rows[r] == s.first - 1 ? right_[block.columns[i]] : block.on[size_t(r) * n + i];
+            double rest = row[i];
             for (int j = 0; j < i; j++) {
-                const double l = row[j] / factor_[size_t(j) * m + j];
+                row[j] = (row[j] - dot(row, b + size_t(j) * n, j)) / b[size_t(j) * n + j];
+                rest -= row[j] * row[j];
+                if (row[j] != 0.0) add_times(to, y + size_t(j) * q, -row[j], q);
+            }
+            row[i] = std::sqrt(std::max(rest, 1e-14 * row[i] + 1e-200));
+            for (int r = 0; r < q; r++) to[r] /= row[i];
+        }
+    }
+
+    // L D L' in place: D may have negative entries where the ball is uneven, but none of 0.
+    bool factor_small() {
+        const int m = shape_->rows;
+        for (int i = 0; i < m; i++) {
+            double *row = small_.data() + size_t(i) * m, pivot = row[i];
+            for (int j = 0; j < i; j++) row[j] -= dot(row, small_.data() + size_t(j) * m, j);  // L D of this row so far
+            for (int j = 0; j < i; j++) {
+                const double l = row[j] / small_[size_t(j) * m + j];
                 pivot -= l * row[j];
                 row[j] = l;
             }
+            const double least = 1e-14 * std::fabs(row[i]) + 1e-200;
             if (std::isnan(pivot)) return false;
-            if (std::fabs(pivot) < 1e-14 * std::fabs(row[i])) pivot = 1e-14 * row[i];
-            if (pivot == 0.0) pivot = 1e-30;
-            row[i] = pivot;
+            row[i] = std::fabs(pivot) < least ? std::copysign(least, pivot) : pivot;
         }
         return true;
     }
 
-    // One direction: towards all products being `tau`; `corrected` by the products of the last direction.
+    // A direction towards products `tau`, corrected by those of the last direction: dx_, e_ for equations, and all sides.
     void newton(double tau, bool corrected) {
         const Shape &s = *shape_;
         const int m = s.rows;
         right_ = residual_;
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            w.kl = tau - w.sl * w.zl - (corrected ? w.dsl * w.dzl : 0.0);
-            w.ku = tau - w.su * w.zu - (corrected ? w.dsu * w.dzu : 0.0);
-            const double h = (w.ku - w.zu * w.ru) / w.su - (w.kl - w.zl * w.rl) / w.sl;
-            const Shape::Thing &thing = s.things[k];
-            const auto &columns = s.blocks[thing.block].columns;
-            for (int e = thing.first; e < thing.first + thing.count; e++) right_[columns[s.index[e]]] -= h * s.value[e];
+            for (Side *side : {&w.low, &w.high})
+                side->goal = (tau - side->s * side->z - (corrected ? side->ds * side->dz : 0.0) - side->z * side->off) / side->s;
+            const double by = w.high.goal - w.low.goal;
+            each(s.things[k], [&](int j, double on) { right_[j] -= by * on; });
         }
-        kt_ = tau - t_ * zeta_ - (corrected ? dt_ * dzeta_ : 0.0);
-        std::vector<double> e(m, 0.0);
-        for (int r = 0; r < s.equations; r++) e[r] = equation_[r];
-        e[m - 1] = kt_ / zeta_ - off_t_;
-        half_.assign(s.columns, 0.0);
-        size_t at = 0, pulled = 0, place = 0;
-        for (const Shape::Block &block : s.blocks) {  // half = L^-1 right, e += pulled half
+        const std::vector<double> pull = cone_.aim(s, tau, corrected);
+        for (size_t c = 0; c < s.ball.size(); c++)
+            if (s.ball[c] >= 0) right_[s.ball[c]] += pull[c];
+        e_ = equation_;
+        half_.resize(s.columns);
+        const double *b = blocks_.data(), *y = pulled_.data();
+        double *half = half_.data();
+        for (const Shape::Block &block : s.blocks) {  // half = L^-1 right, e += y' half
             const int n = int(block.columns.size()), q = int(block.rows.size());
-            const double *b = blocks_.data() + at, *y = pulled_.data() + pulled;
             for (int i = 0; i < n; i++) {
-                double v = right_[block.columns[i]];
-                for (int k = 0; k < i; k++) v -= b[size_t(i) * n + k] * half_[place + k];
-                v /= b[size_t(i) * n + i];
-                half_[place + i] = v;
-                for (int r = 0; r < q; r++) e[block.rows[r]] += y[size_t(i) * q + r] * v;
+                half[i] = (right_[block.columns[i]] - dot(b + size_t(i) * n, half, i)) / b[size_t(i) * n + i];
+                for (const Shape::Run &run : block.runs) add_times(e_.data() + run.row, y + size_t(i) * q + run.place, half[i], run.count);
             }
-            at += size_t(n) * n;
-            pulled += size_t(n) * q;
-            place += n;
+            b += size_t(n) * n;
+            y += size_t(n) * q;
+            half += n;
         }
-        for (int i = 0; i < m; i++) e[i] -= dot(factor_.data() + size_t(i) * m, e.data(), i);
-        for (int i = 0; i < m; i++) e[i] /= factor_[size_t(i) * m + i];
-        for (int i = m - 1; i >= 0; i--)
-            if (e[i] != 0.0) add_times(e.data(), factor_.data() + size_t(i) * m, -e[i], i);
-        dlambda_ = e;
-        dx_.assign(s.columns, 0.0);
-        at = pulled = place = 0;
-        for (const Shape::Block &block : s.blocks) {
-            const int n = int(block.columns.size()), q = int(block.rows.size());
-            const double *b = blocks_.data() + at, *y = pulled_.data() + pulled;
-            for (int i = 0; i < n; i++)
-                for (int r = 0; r < q; r++) half_[place + i] -= y[size_t(i) * q + r] * e[block.rows[r]];
-            for (int i = n - 1; i >= 0; i--) {
-                double v = half_[place + i];
-                for (int k = i + 1; k < n; k++) v -= b[size_t(k) * n + i] * dx_[block.columns[k]];
-                dx_[block.columns[i]] = v / b[size_t(i) * n + i];
-            }
-            at += size_t(n) * n;
-            pulled += size_t(n) * q;
-            place += n;
-        }
+        for (int i = 0; i < m; i++) e_[i] -= dot(small_.data() + size_t(i) * m, e_.data(), i);
+        for (int i = 0; i < m; i++) e_[i] /= small_[size_t(i) * m + i];
+        for (int i = m - 1; i > 0; i--) add_times(e_.data(), small_.data() + size_t(i) * m, -e_[i], i);
+        back();
         for (size_t k = 0; k < walls_.size(); k++) {
             Wall &w = walls_[k];
-            w.go = times(s, s.things[k], dx_.data());
-            w.dsl = w.go + w.rl;
-            w.dsu = w.ru - w.go;
-            w.dzl = (w.kl - w.zl * w.dsl) / w.sl;
-            w.dzu = (w.ku - w.zu * w.dsu) / w.su;
+            const double go = times(s.things[k], dx_);
+            w.low.ds = go + w.low.off;
+            w.high.ds = w.high.off - go;
+            w.low.dz = w.low.goal - w.low.z / w.low.s * go;
+            w.high.dz = w.high.goal + w.high.z / w.high.s * go;
         }
-        dzeta_ = dlambda_[m - 1];
-        dt_ = (kt_ - t_ * dzeta_) / zeta_;
+        cone_.follow(s, dx_);
+    }
+
+    // dx = L'^-1 (half - y e), block by block.
+    void back() {
+        const Shape &s = *shape_;
+        dx_.resize(s.columns);
+        const double *b = blocks_.data(), *y = pulled_.data();
+        double *half = half_.data();
+        for (const Shape::Block &block : s.blocks) {
+            const int n = int(block.columns.size()), q = int(block.rows.size());
+            for (int i = n - 1; i >= 0; i--) {
+                for (const Shape::Run &run : block.runs) half[i] -= dot(y + size_t(i) * q + run.place, e_.data() + run.row, run.count);
+                for (int k = i + 1; k < n; k++) half[i] -= b[size_t(k) * n + i] * dx_[block.columns[k]];
+                dx_[block.columns[i]] = half[i] / b[size_t(i) * n + i];
+            }
+            b += size_t(n) * n;
+            y += size_t(n) * q;
+            half += n;
+        }
     }
 
     // How far all distances (or multipliers) stay positive.
     double longest(bool primal) const {
         double most = 1.0 / STEP;
-        auto limit = [&](double v, double by) {
-            if (by < 0) most = std::min(most, -v / by);
-        };
-        for (const Wall &w : walls_) {
-            limit(primal ? w.sl : w.zl, primal ? w.dsl : w.dzl);
-            limit(primal ? w.su : w.zu, primal ? w.dsu : w.dzu);
-        }
-        limit(primal ? t_ : zeta_, primal ? dt_ : dzeta_);
-        return std::min(most, 1.0 / STEP);
-    }
-
-    void move(double primal, double dual) {
-        for (size_t j = 0; j < x_.size(); j++) x_[j] += primal * dx_[j];
-        for (Wall &w : walls_) {
-            w.sl += primal * w.dsl;
-            w.su += primal * w.dsu;
-            w.zl += dual * w.dzl;
-            w.zu += dual * w.dzu;
-        }
-        for (size_t r = 0; r < lambda_.size(); r++) lambda_[r] += dual * dlambda_[r];
-        t_ += primal * dt_;
-        zeta_ += dual * dzeta_;
+        for (const Wall &w : walls_)
+            for (const Side &side : {w.low, w.high}) {
+                const double v = primal ? side.s : side.z, by = primal ? side.ds : side.dz;
+                if (by < 0) most = std::min(most, -v / by);
+            }
+        return cone_.longest(*shape_, primal, most);
     }
 };
 

@@ -5,6 +5,8 @@
 // variable is put at the end that its d asks for. So the method starts anywhere, and whenever it stops, the d of rows are
 // multipliers that bound the objective. They are hints: `Program::bound` evaluates them with outward rounding.
 #pragma once
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "interior.hpp"
@@ -17,6 +19,7 @@ constexpr double PIVOT = 1e-8;       // the least pivot
 constexpr double FEASIBLE = 1e-9;    // how far a basic variable may be outside
 constexpr double SHORT = 1e-7;       // by how much a row must stay outside before nothing is called within all bounds
 constexpr double ROUND = 1e-7;        // how far a point may be outside the ball, relative, before a tangent is drawn
+constexpr long A_FEW_PIVOTS = 100;   // a limit below which a trial is meant
 constexpr double TIE = 1e-11;        // ratios that count as the same
 
 enum class Ended { optimal, below, empty, tired };
@@ -107,10 +110,10 @@ class Tableau {
         if (interior_) {
             interior_->accuracy = accuracy;
             const long before = interior_->steps;
-            const int ended = interior_->solve(low, high, enough, most < 100 ? TRIAL_STEPS : ENOUGH);
+            const Interior::Ended ended = interior_->solve(low, high, enough, most < A_FEW_PIVOTS ? A_FEW : ENOUGH);
             pivots += interior_->steps - before;
-            if (getenv("STAT")) fprintf(stderr, "S %d %ld %d %g %g\n", ended, interior_->steps - before, int(enough > -1), interior_->objective(), program_->bound(multipliers(), cost_, low, high));
-            return ended == 0 ? Ended::optimal : ended == 1 ? Ended::below : Ended::tired;
+            if (getenv("STAT")) fprintf(stderr, "S %d %ld %d %g %g\n", int(ended), interior_->steps - before, int(enough > -1), interior_->objective(), program_->bound(multipliers(), cost_, low, high));
+            return ended == Interior::Ended::optimal ? Ended::optimal : ended == Interior::Ended::below ? Ended::below : Ended::tired;
         }
         low_.assign(low, low + program_->variables());
         high_.assign(high, high + program_->variables());
