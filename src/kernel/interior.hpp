@@ -10,20 +10,21 @@ namespace likewise {
 
 constexpr double WIDEN = 1e-7;  // by how much intervals are widened, so that there is an inside
 constexpr double THIN = 1e-3;   // an interval so narrow that both its ends count the same to begin with
-constexpr double START = 1e-2;  // products to begin with
+constexpr double START = 1e-2, MORE = 100, LARGEST = 10;  // products to begin with, how many times more if that fails, and until
 constexpr double WARM = 0.3, ROOM = 0.01;  // where another part has ended: a share of its bound as products, and how far inside
 constexpr double STEP = 0.99;   // of the way to the nearest wall
 constexpr double STILL = 1e-3;  // a step that gets nowhere
-constexpr long ENOUGH = 60, A_FEW = 8;  // steps at most, and in a trial
+constexpr double LOST = 30;     // times further off than it has been: rounding is all that is left
+constexpr double CLOSE = 1e-5;  // how far off it may be where it gets no further, relative
+constexpr long ENOUGH = 60, A_FEW = 16;  // steps at most, and in a trial
 
 class Interior {
   public:
-    enum class Ended { optimal, below, tired };
     long steps = 0;
     double accuracy = 0.01;  // how far the bound may be off, relative to the objective
 
     Interior(const Program &program, std::shared_ptr<const Shape> shape)
-        : program_(&program), shape_(std::move(shape)), walls_(shape_->things.size()), cone_(*shape_) {
+        : program_(&program), shape_(std::move(shape)), walls_(shape_->things.size()), cone_(*shape_), best_{INF, INF, {}, {}, {}, cone_} {
         x_.assign(shape_->columns, 0.0);
         range_.assign(shape_->columns, 1.0);
         lambda_.assign(shape_->equations, 0.0);
@@ -44,15 +45,24 @@ class Interior {
     // Maximise within bounds; stop once the objective is proven to be below `enough`, or after `most` steps.
     Ended solve(const double *low, const double *high, double enough, long most) {
         begin(low, high);
+        double product = is_warm_ ? START / MORE : START;
+        best_.off = INF;
         for (long step = 0; step < most; step++) {
             measure();
-            const double near = 1e-7 + 0.1 * accuracy * std::min(std::fabs(upper_), 1.0);
-            if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return Ended::below;
-            is_warm_ = off_dual_ < near && off_ < 0.1 * near && gap_ < near;
-            if (is_warm_) return Ended::optimal;
-            if (!advance()) break;
+            const double near = 1e-7 + 0.1 * accuracy * std::min(std::fabs(upper_), 1.0), off = gap_ + off_dual_ + off_;
+            if (upper_ < enough && program_->bound(multipliers(), cost_, low, high) < enough) return left(Ended::below);
+            if (off_dual_ < near && off_ < 0.1 * near && gap_ < near) return left(Ended::optimal);
+            if (off < best_.off) best_ = {off, upper_, x_, lambda_, walls_, cone_};
+            if (off < LOST * best_.off && advance()) continue;
+            if (product > LARGEST) break;
+            start(product *= MORE);
         }
-        return Ended::tired;
+        upper_ = best_.upper;  // rounding has the last word: go back to where it had not
+        x_ = best_.x;
+        lambda_ = best_.lambda;
+        walls_ = best_.walls;
+        cone_ = best_.cone;
+        return left(best_.off < CLOSE * (1 + std::fabs(upper_)) ? Ended::optimal : Ended::tired);
     }
 
     // Write the value of every variable of the program to x.
@@ -99,9 +109,22 @@ class Interior {
     std::vector<double> cost_, c_, x_, dx_, lambda_, range_, residual_, equation_;
     std::vector<Wall> walls_;
     Cone cone_;
-    bool is_warm_ = false;  // whether this is where a part ended
+    bool is_warm_ = false;  // whether this is where a part ended, at its optimum
+    struct {
+        double off, upper;
+        std::vector<double> x, lambda;
+        std::vector<Wall> walls;
+        Cone cone;
+    } best_;
     double gap_ = 0, upper_ = INF, off_ = 0, off_dual_ = 0;
-    std::vector<double> small_, blocks_, pulled_, right_, half_, e_;  // the small system, factors of blocks, L^-1 C'
+    std::vector<double> small_, blocks_, pulled_;  // the small system, factors of blocks, and L^-1 C'
+    std::vector<double> stiff_, slope_;            // of columns: what the ball adds to B, and where it slopes to
+    std::vector<double> right_, half_, e_;
+
+    Ended left(Ended ended) {
+        is_warm_ = ended == Ended::optimal;
+        return ended;
+    }
 
     template <class F> void each(const Shape::Thing &thing, F f) const {
         const std::vector<int> &columns = shape_->blocks[thing.block].columns;
@@ -122,11 +145,11 @@ class Interior {
             walls_[k].high.at = h + WIDEN * (1.0 + std::fabs(h)) - thing.constant;
             if (thing.own >= 0) range_[thing.own] = std::max(std::fabs(l), std::fabs(h));
         }
-        is_warm_ ? resume() : start();
+        is_warm_ ? resume() : start(START);
     }
 
     // Begin in the middle, or near 0 where intervals are wide.
-    void start() {
+    void start(double product) {
         for (size_t k = 0; k < walls_.size(); k++) {
             const int j = shape_->things[k].own;
             if (j < 0) continue;
@@ -141,11 +164,11 @@ class Interior {
             keep_off(w, times(shape_->things[k], x_), 0.2);
             const bool is_thin = w.high.at - w.low.at < THIN;
             const double far = std::max(w.low.s, w.high.s);
-            w.low.z = START / (is_thin ? far : w.low.s);
-            w.high.z = START / (is_thin ? far : w.high.s);
+            w.low.z = product / (is_thin ? far : w.low.s);
+            w.high.z = product / (is_thin ? far : w.high.s);
         }
         std::fill(lambda_.begin(), lambda_.end(), 0.0);
-        cone_.start(START);
+        cone_.start(product);
     }
 
     // Begin where another part has ended: what its multipliers add up to stays as it is.
@@ -263,15 +286,14 @@ class Interior {
         blocks_.assign(squares, 0.0);
         pulled_.resize(pulled);
         for (Wall &w : walls_) w.theta = w.low.z / w.low.s + w.high.z / w.high.s;
-        e_.assign(s.columns, 0.0);
-        right_.assign(s.columns, 0.0);  // where the ball slopes to, of columns
+        stiff_.assign(s.columns, 0.0);
+        slope_.assign(s.columns, 0.0);
         for (size_t c = 0; c < s.ball.size(); c++)
             if (s.ball[c] >= 0) {
-                e_[s.ball[c]] = cone_.weight * s.even;
-                right_[s.ball[c]] = cone_.slope[c];
+                stiff_[s.ball[c]] = cone_.weight * s.even;
+                slope_[s.ball[c]] = cone_.slope[c];
             }
         small_.assign(size_t(m) * m, 0.0);
-        for (int r = 0; r < m; r++) small_[size_t(r) * m + r] = 1e-11;
         for (int k = 0; k + 1 < s.first; k++) small_[size_t(k) * m + k] = 1.0 / (cone_.weight * s.sign[k]);
         small_[size_t(s.first - 1) * m + s.first - 1] = 0.5 / cone_.weight;
         double *b = blocks_.data(), *y = pulled_.data();
@@ -318,8 +340,8 @@ class Interior {
         }
         for (int i = 0; i < n; i++) {
             double *row = b + size_t(i) * n, *to = y + size_t(i) * q;
-            row[i] += e_[block.columns[i]];
-            for (int r = 0; r < q; r++) to[r] = block.rows[r] == s.first - 1 ? right_[block.columns[i]] : block.on[size_t(r) * n + i];
+            row[i] += stiff_[block.columns[i]];
+            for (int r = 0; r < q; r++) to[r] = block.rows[r] == s.first - 1 ? slope_[block.columns[i]] : block.on[size_t(r) * n + i];
             double rest = row[i];
             for (int j = 0; j < i; j++) {
                 row[j] = (row[j] - dot(row, b + size_t(j) * n, j)) / b[size_t(j) * n + j];

@@ -71,12 +71,14 @@ static Question question_of(const py::dict &d) {
         ball.turned = list<double>(d["ball_turned"]);
         ball.eps = d["ball_eps"].cast<double>();
         ball.height = int(ball.full.size() / ball.columns.size());
-        ball.even = d["ball_even"].cast<double>();
-        ball.sign = list<double>(d["ball_sign"]);
-        ball.uneven = list<double>(d["ball_uneven"]);
         ball.directions = int(ball.turned.size() / ball.columns.size());
     }
-    if (d.contains("ball_columns") && d["ball_interior"].cast<bool>()) p.shape = std::make_shared<const Shape>(p, q.low, q.high);
+    if (d.contains("ball_even")) {
+        p.ball.even = d["ball_even"].cast<double>();
+        p.ball.sign = list<double>(d["ball_sign"]);
+        p.ball.uneven = list<double>(d["ball_uneven"]);
+        p.shape = std::make_shared<const Shape>(p, q.low, q.high);
+    }
     p.jostle(q.low, q.high, NUDGE);
     q.low.push_back(1.0);
     q.high.push_back(1.0);

@@ -32,6 +32,9 @@ struct Ball {
 
 struct Shape;
 
+// How maximising ended: at the optimum, below what is enough, with nothing within all bounds, or after too many steps.
+enum class Ended { optimal, below, empty, tired };
+
 // The part of a program that never changes.
 struct Program {
     Ball ball;

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from likewise.bounds import TwinBounds
-from likewise.bounds.ball import rotation
+from likewise.bounds.ball import SMALLEST, rotation
 from likewise.bounds.template import Template
 from likewise.problem import Problem
 from likewise.rounding import Array, dot_error
@@ -56,7 +56,8 @@ def is_round(problem: Problem, bounds: TwinBounds) -> bool:
     then leave the others to the box, and there are too many directions to draw tangents in all of them.
     """
     free = int((~bounds.reach.shared).sum())
-    return fits(problem) and problem.metric.p == 2.0 and len(problem.network.layers[0].bias) < free
+    is_ball = problem.metric.p == 2.0 and problem.eps >= SMALLEST
+    return fits(problem) and is_ball and len(problem.network.layers[0].bias) < free
 
 
 def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list[Array]) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def question(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: 
     ball = _ball(problem, bounds, template)
     if ball:  # it is drawn by tangents: no folds
         kept[template.ball_rows] = False
-        kept[template.touching] = not ball["ball_interior"]
+        kept[template.touching] = True
         entries = kept[np.repeat(np.arange(len(kept)), np.diff(model.matrix.indptr))]
         used = np.bincount(model.matrix.indices[entries], minlength=template.columns) > 0
         used[ball["ball_columns"]] = True
@@ -126,7 +127,7 @@ def root(bounds: TwinBounds) -> dict[str, Array]:
 def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str, Any]:
     """Return a round ball, and the directions in which the network sees it; nothing for any other metric."""
     box, columns = template.compared
-    if problem.metric.p != 2.0 or not len(columns):
+    if problem.metric.p != 2.0 or not len(columns) or problem.eps < SMALLEST:
         return {}
     matrix = problem.metric.matrix[:, box.free]
     matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
@@ -141,16 +142,15 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,
         "ball_eps": problem.eps,
-        "ball_interior": is_round(problem, bounds),
-    } | _uneven(matrix)
+    } | (_uneven(matrix) if is_round(problem, bounds) else {})
 
 
 def _uneven(matrix: Array) -> dict[str, Any]:
-    """Return A'A as a multiple of the identity and what a few directions add to it."""
+    """Return A'A as a multiple of the identity and what other directions, often few, add to it."""
     values, vectors = np.linalg.eigh(matrix.T @ matrix)
-    near = np.abs(values[:, None] - values) <= 1e-9 * np.abs(values).max()
-    even = float(values[int(near.sum(axis=1).argmax())])
-    odd = np.abs(values - even) > 1e-9 * np.abs(values).max()
+    alike = np.abs(values[:, None] - values) <= 1e-9 * values.max()
+    even = float(values[alike.sum(axis=1).argmax()])
+    odd = ~alike[alike.sum(axis=1).argmax()]
     return {"ball_even": even, "ball_sign": values[odd] - even, "ball_uneven": vectors[:, odd].T.copy()}
 
 
