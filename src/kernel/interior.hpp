@@ -10,8 +10,8 @@ namespace likewise {
 
 constexpr double WIDEN = 1e-7;  // by how much intervals are widened, so that there is an inside
 constexpr double THIN = 1e-3;   // an interval so narrow that both its ends count the same to begin with
-constexpr double START = 1e-2, MORE = 100, LARGEST = 10;  // products to begin with, how many times more if that fails, and until
-constexpr double WARM = 0.3, ROOM = 0.01;  // where another part has ended: a share of its bound as products, and how far inside
+constexpr double START = 1e-2, MORE = 100, LARGEST = 10;  // products to begin with; more if that fails, up to a limit
+constexpr double WARM = 0.3, ROOM = 0.01;  // where another part ended: products, as a share of its bound, and how far inside
 constexpr double STEP = 0.99;   // of the way to the nearest wall
 constexpr double STILL = 1e-3;  // a step that gets nowhere
 constexpr double LOST = 30;     // times further off than it has been: rounding is all that is left
@@ -24,7 +24,11 @@ class Interior {
     double accuracy = 0.01;  // how far the bound may be off, relative to the objective
 
     Interior(const Program &program, std::shared_ptr<const Shape> shape)
-        : program_(&program), shape_(std::move(shape)), walls_(shape_->things.size()), cone_(*shape_), best_{INF, INF, {}, {}, {}, cone_} {
+        : program_(&program),
+          shape_(std::move(shape)),
+          walls_(shape_->things.size()),
+          cone_(*shape_),
+          best_{INF, INF, {}, {}, {}, cone_} {
         x_.assign(shape_->columns, 0.0);
         range_.assign(shape_->columns, 1.0);
         lambda_.assign(shape_->equations, 0.0);
@@ -57,6 +61,7 @@ class Interior {
             if (product > LARGEST) break;
             start(product *= MORE);
         }
+        if (best_.off == INF) return left(Ended::tired);  // no number at all
         upper_ = best_.upper;  // rounding has the last word: go back to where it had not
         x_ = best_.x;
         lambda_ = best_.lambda;
@@ -341,7 +346,8 @@ class Interior {
         for (int i = 0; i < n; i++) {
             double *row = b + size_t(i) * n, *to = y + size_t(i) * q;
             row[i] += stiff_[block.columns[i]];
-            for (int r = 0; r < q; r++) to[r] = block.rows[r] == s.first - 1 ? slope_[block.columns[i]] : block.on[size_t(r) * n + i];
+            for (int r = 0; r < q; r++)
+                to[r] = block.rows[r] == s.first - 1 ? slope_[block.columns[i]] : block.on[size_t(r) * n + i];
             double rest = row[i];
             for (int j = 0; j < i; j++) {
                 row[j] = (row[j] - dot(row, b + size_t(j) * n, j)) / b[size_t(j) * n + j];
@@ -394,7 +400,8 @@ class Interior {
             const int n = int(block.columns.size()), q = int(block.rows.size());
             for (int i = 0; i < n; i++) {
                 half[i] = (right_[block.columns[i]] - dot(b + size_t(i) * n, half, i)) / b[size_t(i) * n + i];
-                for (const Shape::Run &run : block.runs) add_times(e_.data() + run.row, y + size_t(i) * q + run.place, half[i], run.count);
+                for (const Shape::Run &run : block.runs)
+                    add_times(e_.data() + run.row, y + size_t(i) * q + run.place, half[i], run.count);
             }
             b += size_t(n) * n;
             y += size_t(n) * q;
@@ -424,7 +431,8 @@ class Interior {
         for (const Shape::Block &block : s.blocks) {
             const int n = int(block.columns.size()), q = int(block.rows.size());
             for (int i = n - 1; i >= 0; i--) {
-                for (const Shape::Run &run : block.runs) half[i] -= dot(y + size_t(i) * q + run.place, e_.data() + run.row, run.count);
+                for (const Shape::Run &run : block.runs)
+                    half[i] -= dot(y + size_t(i) * q + run.place, e_.data() + run.row, run.count);
                 for (int k = i + 1; k < n; k++) half[i] -= b[size_t(k) * n + i] * dx_[block.columns[k]];
                 dx_[block.columns[i]] = half[i] / b[size_t(i) * n + i];
             }

@@ -136,7 +136,8 @@ struct Shape {
     }
 
     // Note which blocks the rows of the small system hold together.
-    void tie(const Ball &b, const std::vector<Entries> &longs, const std::vector<int> &block_of, const std::vector<int> &place_of) {
+    void tie(const Ball &b, const std::vector<Entries> &longs, const std::vector<int> &block_of,
+             const std::vector<int> &place_of) {
         const size_t n = b.columns.size();
         even = b.even / (b.eps * b.eps);
         for (double s : b.sign) sign.push_back(s / (b.eps * b.eps));
@@ -157,7 +158,8 @@ struct Shape {
             Block &block = blocks[k];
             for (auto &[row, entries] : on[k]) {
                 const int place = int(block.rows.size());
-                if (block.runs.empty() || block.runs.back().row + block.runs.back().count != row) block.runs.push_back({place, row, 0});
+                if (block.runs.empty() || block.runs.back().row + block.runs.back().count != row)
+                    block.runs.push_back({place, row, 0});
                 block.runs.back().count++;
                 block.rows.push_back(row);
                 block.on.resize(block.on.size() + block.columns.size(), 0.0);

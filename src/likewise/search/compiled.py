@@ -52,8 +52,8 @@ def would_fit(problem: Problem) -> bool:
 def is_round(problem: Problem, bounds: TwinBounds) -> bool:
     """Tell whether the kernel takes a ball as it is, by an interior point method, instead of drawing tangents.
 
-    It does where the metric sees more of a difference than the network. Tangents in the directions that the network sees
-    then leave the others to the box, and there are too many directions to draw tangents in all of them.
+    It does where the metric sees more of a difference than the network. Tangents in the directions that the network
+    sees then leave the others to the box, and there are too many directions to draw tangents in all of them.
     """
     free = int((~bounds.reach.shared).sum())
     is_ball = problem.metric.p == 2.0 and problem.eps >= SMALLEST
