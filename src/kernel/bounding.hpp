@@ -38,7 +38,7 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
         double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         bool good = ended == Ended::below || ended == Ended::empty ? out.slack < 0
                                                                     : out.slack <= expected + 1e-7 * (1 + std::fabs(expected));
-        if (good || !tableau.refresh()) break;
+        if (good || (attempt == 0 && !tableau.refresh())) break;
     }
     out.is_open = !(out.slack < 0);
     out.own = gap_from_slack(q.curved, q.t, out.slack);
