@@ -1,7 +1,7 @@
 // Part: some of the pairs, as an interval for z of every neuron on either side and for dz, and the categories still
 // allowed; how intervals are carried on, and what they make of the program's bounds. Everything is rounded outward.
 #pragma once
-#include "drawing.hpp"
+#include "simplex.hpp"
 
 namespace likewise {
 

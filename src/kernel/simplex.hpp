@@ -8,8 +8,6 @@
 #include <optional>
 
 #include "interior.hpp"
-#include "tangents.hpp"
-#include "wide.hpp"
 
 namespace likewise {
 
@@ -28,8 +26,8 @@ class Tableau {
     std::vector<double> d, beta, at, weight;
     double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost), tangents_(program) {
-        if (program.shape) {
+    explicit Tableau(const Program &program) : program_(&program), cost_(program.cost) {
+        if (program.shape) {  // then all is left to the interior point method
             interior_.emplace(program, program.shape);
             height = width = program.shape->rows;
         } else {
@@ -47,7 +45,6 @@ class Tableau {
         for (int i = 0; i < p.rows; i++)
             if (p.kept[i]) basic.push_back(p.columns + i);
         for (int j = 0; j < p.columns; j++) nonbasic.push_back(j);
-        for (int i = 0; i < tangents_.directions(); i++) nonbasic.push_back(tangents_.q(i));
         height = int(basic.size());
         width = int(nonbasic.size());
         table_.assign(size_t(height) * width, 0.0);
@@ -55,14 +52,19 @@ class Tableau {
             int i = basic[k] - p.columns;
             for (int e = p.start[i]; e < p.start[i + 1]; e++) row(k)[p.index[e]] = p.value[e];
         }
-        add_ball();
+        for (size_t k = 0; k < cuts_.size(); k++) {
+            basic.push_back(p.variables() + int(k));
+            table_.resize(table_.size() + width, 0.0);
+            for (size_t c = 0; c < p.ball.columns.size(); c++) row(height)[p.ball.columns[c]] = cuts_[k].on[c];
+            height++;
+        }
         d.assign(width, 0.0);
-        for (int j = 0; j < p.columns; j++) d[j] = cost_[j] + p.nudge[j];
+        for (int j = 0; j < width; j++) d[j] = cost_[j] + p.nudge[j];
         weight.assign(height, 1.0);
-        std::vector<int> place(tangents_.end(), -1);
+        std::vector<int> place(p.variables() + cuts_.size(), -1);
         for (int k = 0; k < height; k++) place[basic[k]] = k;
-        std::vector<uint8_t> gone(tangents_.end(), 0);
-        std::vector<double> given(tangents_.end(), 0.0);
+        std::vector<uint8_t> gone(p.variables() + cuts_.size(), 0);
+        std::vector<double> given(p.variables() + cuts_.size(), 0.0);
         for (size_t k = 0; k < p.solved.size(); k++) {
             auto [i, j] = p.solved[k];
             pivot(place[p.columns + i], j);
@@ -89,7 +91,7 @@ class Tableau {
         make();
         pivots = before;
         moved_.clear();
-        std::vector<uint8_t> in(tangents_.end(), 0);
+        std::vector<uint8_t> in(program_->variables() + cuts_.size(), 0);
         for (int v : wanted) in[v] = 1;
         for (int c = 0; c < width; c++) {
             if (!in[nonbasic[c]]) continue;
@@ -108,8 +110,11 @@ class Tableau {
         if (interior_) return inside(low, high, enough, most);
         low_.assign(low, low + program_->variables());
         high_.assign(high, high + program_->variables());
-        if (tangents_.cuts.size() > spacious()) purge();
-        tangents_.limit(low_, high_);
+        if (cuts_.size() > spacious()) purge();
+        for (const Cut &cut : cuts_) {
+            low_.push_back(cut.low);
+            high_.push_back(cut.high);
+        }
         if (since > 3000) refresh();
         place();
         ray_ = -1;
@@ -156,7 +161,8 @@ class Tableau {
     Multipliers multipliers() const {
         if (interior_) return interior_->multipliers();
         const Program &p = *program_;
-        std::vector<double> all(tangents_.end(), 0.0);
+        const int known = p.variables();
+        std::vector<double> all(known + cuts_.size(), 0.0);
         for (int c = 0; c < width; c++) all[nonbasic[c]] = d[c];
         if (ray_ >= 0) {
             double far = std::max(farthest_, (std::max(objective(), 0.0) + 1.0) / missing_) * (above_ ? 1.0 : -1.0);
@@ -166,12 +172,12 @@ class Tableau {
         Multipliers found;
         found.rows.assign(all.begin() + p.columns, all.begin() + p.columns + p.rows);
         if (!p.ball.empty()) {
-            std::vector<double> m(tangents_.directions(), 0.0);
-            for (int v = p.variables(); v < tangents_.end(); v++) {
-                double by = all[v];
-                if (int i = by == 0.0 ? -1 : tangents_.share(v, by); i >= 0) m[i] += by;
-            }
-            found.mu = tangents_.turned_back(m);
+            found.mu.assign(p.ball.height, 0.0);
+            for (size_t k = 0; k < cuts_.size(); k++)
+                if (all[known + k] != 0.0)
+                    for (int i = 0; i < p.ball.directions; i++)
+                        for (int e = 0; e < p.ball.height; e++)
+                            found.mu[e] += all[known + k] * cuts_[k].u[i] * p.ball.turn[size_t(i) * p.ball.height + e];
         }
         all.resize(p.columns);
         p.complete(found.rows, all, cost_);
@@ -184,7 +190,11 @@ class Tableau {
     const Program *program_;
     std::vector<double> cost_;
     std::vector<double> table_;
-    Tangents tangents_;
+    struct Cut {  // u.(A d) <= eps: u is a unit vector, of which Q is applied to what it multiplies
+        std::vector<double> u, on;
+        double low, high;
+    };
+    std::vector<Cut> cuts_;
     std::optional<Interior> interior_;
     std::vector<double> low_, high_;
     int ray_ = -1;
@@ -195,6 +205,7 @@ class Tableau {
         int column;
     };
     std::vector<Candidate> candidates_;
+    std::vector<double> where_;
     double over_ = 0;  // by how much the objective exceeds what its multipliers prove
     std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
@@ -212,11 +223,95 @@ class Tableau {
 
     size_t spacious() const { return 40 + 12 * size_t(program_->ball.directions); }
 
-    // Tangents of a ball (drawing.hpp).
-    void add_ball();
-    bool touch();
-    void draw(const Tangents::Cut &cut, int e, int q);
-    void purge();
+    // Draw a tangent of the ball where the point is, if that is outside by more than matters beside the objective.
+    // Together, multipliers y of tangents u prove eps |sum y u|, while the program counts eps sum y.
+    bool touch() {
+        const Program &p = *program_;
+        const Ball &ball = p.ball;
+        over_ = 0;
+        if (ball.empty()) return false;
+        const size_t n = ball.columns.size();
+        where_.assign(p.columns, 0.0);
+        point(where_);
+        std::vector<double> u(ball.directions, 0.0), all(ball.directions, 0.0);
+        for (int i = 0; i < ball.directions; i++)
+            for (size_t c = 0; c < n; c++) u[i] += ball.turned[i * n + c] * where_[ball.columns[c]];
+        double sum = 0;
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] >= p.variables() && d[c] > 0) {
+                const Cut &cut = cuts_[nonbasic[c] - p.variables()];
+                sum += d[c];
+                for (int i = 0; i < ball.directions; i++) all[i] += d[c] * cut.u[i];
+            }
+        over_ = ball.eps * (sum - std::sqrt(dot(all.data(), all.data(), ball.directions)));
+        if (!normalise(u, ball.eps * (1 + ROUND + accuracy * std::min(std::fabs(objective()), 1.0)))) return false;
+        draw(std::move(u));
+        return true;
+    }
+
+    static bool normalise(std::vector<double> &u, double least) {
+        double norm = std::sqrt(dot(u.data(), u.data(), int(u.size())));
+        if (!(norm > least)) return false;
+        for (double &one : u) one /= norm;
+        return true;
+    }
+
+    // Add the row u.(Q A d) <= eps.
+    void draw(std::vector<double> u) {
+        const Program &p = *program_;
+        const Ball &ball = p.ball;
+        const size_t n = ball.columns.size();
+        Cut cut{std::move(u), std::vector<double>(n, 0.0), -ball.eps, ball.eps};
+        for (size_t c = 0; c < n; c++)
+            for (int i = 0; i < ball.directions; i++) cut.on[c] += cut.u[i] * ball.turned[i * n + c];
+        table_.resize(table_.size() + width, 0.0);
+        double *t = row(height);
+        std::vector<double> of(p.columns, 0.0);
+        for (size_t c = 0; c < n; c++) of[ball.columns[c]] = cut.on[c];
+        for (int c = 0; c < width; c++)
+            if (nonbasic[c] < p.columns) t[c] += of[nonbasic[c]];
+        for (int k = 0; k < height; k++)
+            if (basic[k] < p.columns && of[basic[k]] != 0.0) add_times(t, row(k), of[basic[k]], width);
+        basic.push_back(p.variables() + int(cuts_.size()));
+        beta.push_back(dot(t, at.data(), width));
+        weight.push_back(1.0 + dot(t, t, width));
+        passed_.push_back(0);
+        low_.push_back(cut.low);
+        high_.push_back(cut.high);
+        cuts_.push_back(std::move(cut));
+        height++;
+    }
+
+    // Forget tangents that do not touch.
+    void purge() {
+        const int known = program_->variables();
+        std::vector<int> renamed(cuts_.size(), -1);
+        std::vector<Cut> kept;
+        for (int v : nonbasic)
+            if (v >= known) {
+                renamed[v - known] = int(kept.size());
+                kept.push_back(cuts_[v - known]);
+            }
+        int to = 0;
+        for (int k = 0; k < height; k++) {
+            if (basic[k] >= known) continue;
+            if (to != k) {
+                std::copy(row(k), row(k) + width, row(to));
+                basic[to] = basic[k];
+                weight[to] = weight[k];
+                beta[to] = beta[k];
+            }
+            to++;
+        }
+        height = to;
+        table_.resize(size_t(height) * width);
+        basic.resize(height);
+        weight.resize(height);
+        beta.resize(height);
+        for (int &v : nonbasic)
+            if (v >= known) v = known + renamed[v - known];
+        cuts_.swap(kept);
+    }
 
     // Replace columns whose value is given once and for all by one column of constants, the last.
     void drop(const std::vector<uint8_t> &gone, const std::vector<double> &given) {
