@@ -53,8 +53,8 @@ inline double Worker::maximise(Tableau &tableau, long most, bool &finished, Mult
         slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
         const double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         const double room = 1e-7 * (1 + std::fabs(expected)) + NUDGE * q.program.columns;
-        if (ended == Ended::below || ended == Ended::empty ? slack < 0 : slack <= expected + room) break;
-        if (attempt == 0) tableau.refresh();
+        const bool good = ended == Ended::below || ended == Ended::empty ? slack < 0 : slack <= expected + room;
+        if (good || (attempt == 0 && !tableau.refresh())) break;
     }
     q.program.straighten(y, tableau.slopes);
     std::lock_guard<std::mutex> lock(tree_.mutex_);

@@ -23,7 +23,7 @@ struct Interval {
 
 inline double logistic(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
 
-struct Shape {
+struct Function {
     const char *name;
     double (*value)(double);
     double (*slope)(double);
@@ -35,7 +35,7 @@ inline double density(double z) { return std::exp(-z * z / 2) / 2.50662827463100
 inline double bell(double z) { return logistic(z) * logistic(-z); }
 inline double square(double z) { return z * z; }
 
-inline const Shape SHAPES[] = {
+inline const Function FUNCTIONS[] = {
     {"identity", [](double z) { return z; }, [](double) { return 1.0; }},
     {"relu", [](double z) { return z > 0 ? z : 0.0; }, [](double z) { return z >= 0 ? 1.0 : 0.0; }},
     {"leaky_relu", [](double z) { return z < 0 ? 0.01 * z : z; }, [](double z) { return z < 0 ? 0.01 : 1.0; }},
@@ -54,8 +54,8 @@ inline const Shape SHAPES[] = {
     {"gelu", [](double z) { return z * normal(z); }, [](double z) { return normal(z) + z * density(z); }},
 };
 
-inline const Shape &shape_of(const std::string &name) {
-    for (const Shape &one : SHAPES)
+inline const Function &function_of(const std::string &name) {
+    for (const Function &one : FUNCTIONS)
         if (name == one.name) return one;
     throw std::invalid_argument("the kernel does not know the activation " + name);
 }
@@ -67,16 +67,16 @@ struct Piece {
 };
 
 struct Curve {
-    const Shape *shape = nullptr;
+    const Function *function = nullptr;
     std::vector<Piece> pieces;
     std::vector<double> kinks;
     Interval values{-INF, INF}, steepness{-INF, INF};
 
-    double value(double z) const { return shape->value(z); }
+    double value(double z) const { return function->value(z); }
 
     // The slope at z, from within a piece.
     double slope(double z, const Piece &piece) const {
-        return shape->slope(z == piece.high ? std::nextafter(z, -INF) : z);
+        return function->slope(z == piece.high ? std::nextafter(z, -INF) : z);
     }
 
     // Enclose f(z) - s z over an interval. On a straight piece its ends decide. On a convex one the largest is at an end,

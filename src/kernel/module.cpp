@@ -18,7 +18,7 @@ template <class T> py::array_t<T> array(const std::vector<T> &from) { return py:
 
 static Curve curve_of(const py::dict &d) {
     Curve curve;
-    curve.shape = &shape_of(d["activation"].cast<std::string>());
+    curve.function = &function_of(d["activation"].cast<std::string>());
     std::vector<double> low = list<double>(d["piece_low"]), high = list<double>(d["piece_high"]);
     std::vector<int> bend = list<int>(d["piece_bend"]);
     for (size_t k = 0; k < low.size(); k++) curve.pieces.push_back({low[k], high.at(k), bend.at(k)});
@@ -128,6 +128,12 @@ static Question question_of(const py::dict &d) {
         ball.eps = d["ball_eps"].cast<double>();
         ball.height = int(ball.full.size() / ball.columns.size());
         ball.directions = int(ball.turned.size() / ball.columns.size());
+    }
+    if (d.contains("ball_even")) {
+        p.ball.even = d["ball_even"].cast<double>();
+        p.ball.sign = list<double>(d["ball_sign"]);
+        p.ball.uneven = list<double>(d["ball_uneven"]);
+        p.shape = std::make_shared<const Shape>(p, q.low, q.high);
     }
     p.jostle(q.low, q.high, NUDGE);
     q.low.push_back(1.0);

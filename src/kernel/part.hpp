@@ -22,7 +22,7 @@ struct Layer {
     std::vector<int> bend[2][4];   // below, at either end, above, among the program's bends; of both sides
     std::vector<int> differ[2];    // below and above, of differences
 
-    bool is_curved() const { return curve.shape != nullptr; }
+    bool is_curved() const { return curve.function != nullptr; }
     double of(double z) const { return is_curved() ? curve.value(z) : std::max(z, 0.0); }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct Ball {
     std::vector<int> columns;
     std::vector<double> full, turn, turned;  // A, Q and Q A, by rows
     int height = 0, directions = 0;          // rows of A, and of Q
-    double eps = 0;
+    double eps = 0, even = 0;                // A'A = even I + sum_k sign_k n_k n_k', n_k the rows of `uneven`
+    std::vector<double> sign, uneven;
 
     bool empty() const { return columns.empty(); }
 };
@@ -35,12 +37,18 @@ struct Bend {
     double slope;          // at first
 };
 
+struct Shape;
+
+// How maximising ended: at the optimum, below what is enough, with nothing within all bounds, or after too many steps.
+enum class Ended { optimal, below, empty, tired };
+
 // The part of a program that never changes.
 struct Program {
     Ball ball;
     std::vector<Bend> bends;
     std::vector<int> bend_start, bend_of;  // by columns
     std::vector<double> bend_sign;
+    std::shared_ptr<const Shape> shape;  // for an interior point method; without it, the simplex method
     int columns = 0, rows = 0;
     std::vector<int> start, index;  // by rows
     std::vector<double> value;

@@ -5,8 +5,9 @@
 // variable is put at the end that its d asks for. So the method starts anywhere, and whenever it stops, the d of rows are
 // multipliers that bound the objective. They are hints: `Program::bound` evaluates them with outward rounding.
 #pragma once
-#include "program.hpp"
-#include "wide.hpp"
+#include <optional>
+
+#include "interior.hpp"
 
 namespace likewise {
 
@@ -14,9 +15,8 @@ constexpr double PIVOT = 1e-8;       // the least pivot
 constexpr double FEASIBLE = 1e-9;    // how far a basic variable may be outside
 constexpr double SHORT = 1e-7;       // by how much a row must stay outside before nothing is called within all bounds
 constexpr double ROUND = 1e-7;        // how far a point may be outside the ball, relative, before a tangent is drawn
+constexpr long A_FEW_PIVOTS = 100;   // a limit below which a trial is meant
 constexpr double TIE = 1e-11;        // ratios that count as the same
-
-enum class Ended { optimal, below, empty, tired };
 
 class Tableau {
   public:
@@ -27,7 +27,14 @@ class Tableau {
     std::vector<double> slopes;  // of the program's bends
     double accuracy = 0.01;  // how far a point may be outside a ball, relative to it and to the objective
 
-    explicit Tableau(const Program &program) : slopes(program.slopes()), program_(&program), cost_(program.cost) { make(); }
+    explicit Tableau(const Program &program) : slopes(program.slopes()), program_(&program), cost_(program.cost) {
+        if (program.shape) {  // then all is left to the interior point method
+            interior_.emplace(program, program.shape);
+            height = width = program.shape->rows;
+        } else {
+            make();
+        }
+    }
 
     // Begin anew from rows as they are: those that say something are basic, equations solved for their columns.
     void make() {
@@ -84,6 +91,7 @@ class Tableau {
 
     // Make the tableau of the present basis anew from the program, to get rid of rounding.
     bool refresh() {
+        if (interior_) return false;
         std::vector<int> wanted = basic;
         long before = pivots;
         make();
@@ -105,6 +113,7 @@ class Tableau {
 
     // Maximise within bounds of all variables; stop once the objective is below `enough`, or after `most` steps.
     Ended solve(const double *low, const double *high, double enough, long most) {
+        if (interior_) return inside(low, high, enough, most);
         low_.assign(low, low + program_->variables());
         high_.assign(high, high + program_->variables());
         if (cuts_.size() > spacious()) purge();
@@ -153,6 +162,7 @@ class Tableau {
     void aim(std::vector<double> cost) {
         const Program &p = *program_;
         cost_ = std::move(cost);
+        if (interior_) return interior_->aim(cost_);
         for (int c = 0; c < width; c++) d[c] = nonbasic[c] < p.columns ? cost_[nonbasic[c]] + p.nudge[nonbasic[c]] : 0.0;
         for (int k = 0; k < height; k++) {
             double f = basic[k] < p.columns ? cost_[basic[k]] + p.nudge[basic[k]] : 0.0;
@@ -160,10 +170,11 @@ class Tableau {
         }
     }
 
-    double objective() const { return dot(d.data(), at.data(), width); }
+    double objective() const { return interior_ ? interior_->objective() : dot(d.data(), at.data(), width); }
 
     // Write the value of every variable of the program to x.
     void point(std::vector<double> &x) const {
+        if (interior_) return interior_->point(x);
         for (int k = 0; k < height; k++)
             if (basic[k] < int(x.size())) x[basic[k]] = beta[k];
         for (int c = 0; c < width; c++)
@@ -172,6 +183,7 @@ class Tableau {
 
     // Return the multipliers of rows; along the ray of an empty program they are pushed until the bound is below -1.
     Multipliers multipliers() const {
+        if (interior_) return interior_->multipliers();
         const Program &p = *program_;
         const int known = p.variables();
         std::vector<double> all(known + cuts_.size(), 0.0);
@@ -207,6 +219,7 @@ class Tableau {
         double low, high;
     };
     std::vector<Cut> cuts_;
+    std::optional<Interior> interior_;
     std::vector<double> low_, high_;
     int ray_ = -1;
     bool above_ = false;
@@ -220,6 +233,14 @@ class Tableau {
     double over_ = 0;  // by how much the objective exceeds what its multipliers prove
     std::vector<std::pair<int, double>> moved_;  // columns, and by how much they have just moved
     std::vector<uint8_t> passed_;  // rows that are outside by next to nothing, and stay there
+
+    Ended inside(const double *low, const double *high, double enough, long most) {
+        const long before = interior_->steps;
+        interior_->accuracy = accuracy;
+        const Ended ended = interior_->solve(low, high, enough, most < A_FEW_PIVOTS ? A_FEW : ENOUGH);
+        pivots += interior_->steps - before;
+        return ended;
+    }
 
     double *row(int k) { return table_.data() + size_t(k) * width; }
     const double *row(int k) const { return table_.data() + size_t(k) * width; }

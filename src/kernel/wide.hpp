@@ -16,6 +16,12 @@ inline double add_times_plain(double *y, const double *x, double f, int n) {
     return squares;
 }
 
+// y += f_0 x_0 + ... of up to four rows x.
+inline void add_rows_plain(double *y, const double *x, int stride, const double *f, int count, int n) {
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < n; k++) y[k] += f[i] * x[i * stride + k];
+}
+
 inline double dot_plain(const double *x, const double *y, int n) {
     double sum = 0;
     for (int k = 0; k < n; k++) sum += x[k] * y[k];
@@ -43,6 +49,22 @@ __attribute__((target("avx2,fma"))) inline double add_times_wide(double *y, cons
     return total(_mm256_add_pd(one, other)) + add_times_plain(y + k, x + k, f, n - k);
 }
 
+__attribute__((target("avx2,fma"))) inline void add_rows_wide(double *y, const double *x, int stride, const double *f, int count,
+                                                              int n) {
+    if (count < 4) return add_rows_plain(y, x, stride, f, count, n);
+    const double *a = x, *b = x + stride, *c = b + stride, *d = c + stride;
+    __m256d fa = _mm256_set1_pd(f[0]), fb = _mm256_set1_pd(f[1]), fc = _mm256_set1_pd(f[2]), fd = _mm256_set1_pd(f[3]);
+    int k = 0;
+    for (; k + 4 <= n; k += 4) {
+        __m256d one = _mm256_fmadd_pd(fa, _mm256_loadu_pd(a + k), _mm256_loadu_pd(y + k));
+        __m256d other = _mm256_mul_pd(fb, _mm256_loadu_pd(b + k));
+        one = _mm256_fmadd_pd(fc, _mm256_loadu_pd(c + k), one);
+        other = _mm256_fmadd_pd(fd, _mm256_loadu_pd(d + k), other);
+        _mm256_storeu_pd(y + k, _mm256_add_pd(one, other));
+    }
+    for (; k < n; k++) y[k] += (f[0] * a[k] + f[1] * b[k]) + (f[2] * c[k] + f[3] * d[k]);
+}
+
 __attribute__((target("avx2,fma"))) inline double dot_wide(const double *x, const double *y, int n) {
     __m256d one = _mm256_setzero_pd(), other = one;
     int k = 0;
@@ -57,8 +79,14 @@ inline const bool WIDE = __builtin_cpu_supports("avx2") && __builtin_cpu_support
 inline double add_times(double *y, const double *x, double f, int n) {
     return WIDE ? add_times_wide(y, x, f, n) : add_times_plain(y, x, f, n);
 }
+inline void add_rows(double *y, const double *x, int stride, const double *f, int count, int n) {
+    WIDE ? add_rows_wide(y, x, stride, f, count, n) : add_rows_plain(y, x, stride, f, count, n);
+}
 inline double dot(const double *x, const double *y, int n) { return WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n); }
 #else
+inline void add_rows(double *y, const double *x, int stride, const double *f, int count, int n) {
+    add_rows_plain(y, x, stride, f, count, n);
+}
 inline double add_times(double *y, const double *x, double f, int n) { return add_times_plain(y, x, f, n); }
 inline double dot(const double *x, const double *y, int n) { return dot_plain(x, y, n); }
 #endif

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from likewise.activations import by_name
 from likewise.bounds import TwinBounds
-from likewise.bounds.ball import rotation
+from likewise.bounds.ball import SMALLEST, rotation
 from likewise.bounds.joint import Joint
 from likewise.bounds.template import Template
 from likewise.network import Layer
@@ -53,6 +53,18 @@ def would_fit(problem: Problem) -> bool:
     """Tell whether a problem is one for the kernel: numbers and categories, layers of one activation, nothing aside."""
     hidden = [set(layer.activations) for layer in problem.network.layers[:-1]]
     return all(len(names) == 1 for names in hidden) and not problem.aside and not len(problem.right.integers)
+
+
+def is_round(problem: Problem, bounds: TwinBounds) -> bool:
+    """Tell whether the kernel takes a ball as it is, by an interior point method, instead of drawing tangents.
+
+    It does where the metric sees more of a difference than the network. Tangents in the directions that the network
+    sees then leave the others to the box, and there are too many directions to draw tangents in all of them.
+    """
+    free = int((~bounds.reach.shared).sum())
+    is_ball = problem.metric.p == 2.0 and problem.eps >= SMALLEST
+    is_straight = all(set(layer.activations) == {RELU} for layer in problem.network.layers[:-1])
+    return fits(problem) and is_straight and is_ball and len(problem.network.layers[0].bias) < free
 
 
 def question(
@@ -182,7 +194,7 @@ def root(bounds: TwinBounds) -> dict[str, Array]:
 def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str, Any]:
     """Return a round ball, and the directions in which the network sees it; nothing for any other metric."""
     box, columns = template.compared
-    if problem.metric.p != 2.0 or not len(columns):
+    if problem.metric.p != 2.0 or not len(columns) or problem.eps < SMALLEST:
         return {}
     matrix = problem.metric.matrix[:, box.free]
     matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
@@ -197,7 +209,16 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,
         "ball_eps": problem.eps,
-    }
+    } | (_uneven(matrix) if is_round(problem, bounds) else {})
+
+
+def _uneven(matrix: Array) -> dict[str, Any]:
+    """Return A'A as a multiple of the identity and what other directions, often few, add to it."""
+    values, vectors = np.linalg.eigh(matrix.T @ matrix)
+    alike = np.abs(values[:, None] - values) <= 1e-9 * values.max()
+    even = float(values[alike.sum(axis=1).argmax()])
+    odd = ~alike[alike.sum(axis=1).argmax()]
+    return {"ball_even": even, "ball_sign": values[odd] - even, "ball_uneven": vectors[:, odd].T.copy()}
 
 
 def _layer(relaxed: Relaxed, lines: Any, index: int, layer: Any, influence: Array) -> dict[str, Any]:

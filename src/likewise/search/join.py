@@ -14,6 +14,7 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
 from likewise.proof.coding import JOINTS
 from likewise.rounding import Array
+from likewise.search.compiled import is_round
 from likewise.search.root import Root
 
 PAYS = 0.95  # a round that leaves more of the gap than this is the last one
@@ -59,6 +60,8 @@ def join(root: Root) -> bool:
 def can_join(root: Root) -> bool:
     """Tell whether a root's differences can be joined: there are hidden layers, none too wide, and nothing is aside."""
     hidden = sum(len(b.dz.lower) for b in root.bounds.layers[:-1])
+    if is_round(root.problem, root.bounds):  # whose programs have no place for rows of all neurons
+        return False
     return root.log.can_join and 0 < hidden and hidden + len(root.bounds.reach.differences.free) <= WIDEST
 
 

@@ -28,7 +28,7 @@ from likewise.rounding import Array
 from likewise.search.alike import brought_in, most_alike
 from likewise.search.bounding import bound
 from likewise.search.choose import influence
-from likewise.search.compiled import COARSE, Swift, fits
+from likewise.search.compiled import COARSE, Swift, fits, is_round
 from likewise.search.dive import dive
 from likewise.search.pattern import matched
 from likewise.search.polish import polish
@@ -199,7 +199,7 @@ class Root:
     def draw(self, relaxed: Relaxed, point: Array, slack: float) -> bool:
         """Note where a point asks for tangents of the score and of the ball; tell whether it does."""
         over, touch = excess(relaxed.template.compared[0], point[relaxed.template.compared[1]])
-        is_outside = over > max(OUTSIDE, 0.02 * slack) and not self.is_blind
+        is_outside = over > max(OUTSIDE, 0.02 * slack) and not self.is_blind and not self.is_round
         is_bent = relaxed.bent(point) > max(BENT * slack, OUTSIDE)
         if is_outside:
             self.touches.append(touch)
@@ -208,12 +208,16 @@ class Root:
         return is_outside or is_bent
 
     @property
+    def is_round(self) -> bool:
+        """Whether linear programs know the ball as it is, so that none of its tangents are drawn."""
+        return is_round(self.problem, self.bounds)
+
+    @property
     def is_blind(self) -> bool:
-        """Whether the metric sees more of a difference than the network: then a point's own is not to be taken."""
+        """Whether the metric sees more of a difference than a model does: then a point's own is not to be taken."""
         free = int((~self.bounds.reach.shared).sum())
-        return (
-            self.problem.metric.p == 2.0 and not self.problem.aside and len(self.problem.network.layers[0].bias) < free
-        )
+        sees_less = len(self.problem.network.layers[0].bias) < free
+        return self.problem.metric.p == 2.0 and not self.problem.aside and sees_less and not self.is_round
 
     def people(self, relaxed: Relaxed, point: Array) -> tuple[Array, Array]:
         """Return the two people of a model's point, the most similar ones where it leaves that open.
