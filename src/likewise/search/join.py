@@ -17,6 +17,7 @@ from likewise.rounding import Array
 from likewise.search.compiled import is_round
 from likewise.search.root import Root
 
+FIRST = 0.3  # of the time left for all of it, to narrow before joining
 PAYS = 0.95  # a round that leaves more of the gap than this is the last one
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other
@@ -29,7 +30,7 @@ def sharpen(root: Root, share: float) -> None:
     end = root.run.seconds + share * root.run.seconds_left
     while not root.run.done:
         before = root.proven - root.run.lower
-        root.narrow(max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
+        root.narrow(FIRST * max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
         if not join(root) or root.run.seconds > end or root.proven - root.run.lower > PAYS * before:
             return
 
