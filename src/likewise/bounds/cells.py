@@ -145,7 +145,7 @@ class Cells:
         k, constant = self._backward(second)
         fixed = (k * at + np.abs(k) * radius).sum(axis=1)
         lost = dot_error(2 * k.shape[1] + 4, (np.abs(k) * (np.abs(at) + radius)).sum(axis=1))
-        is_known = np.abs(dz) - error > size.apart
+        is_known = down(np.abs(dz) - error) > size.apart
         uppers = constant + fixed + lost + self._spread(size, k, np.where(is_known, np.sign(dz), 0.0))
         room = dot_error(8, np.abs(constant) + np.abs(fixed) + np.abs(uppers))
         return np.where(empty, -math.inf, np.where(np.isfinite(uppers), up(uppers + room, 4), math.inf))
