@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,6 +59,16 @@ def test_any_form_makes_a_bound(seed, power):
     rows = rng.normal(size=(3, 12))
     uppers = spread.upper(rows, form)
     assert all(worst(k, d, spread, slope) <= upper * (1 + 1e-9) for k, upper in zip(rows, uppers, strict=True))
+
+
+@pytest.mark.parametrize("power", [-150, -60, 60, 150])
+def test_numbers_beyond_floats_give_no_bound_or_a_true_one(power):
+    spread, d, slope, rng = some(5, 12, 4)
+    huge = dataclasses.replace(spread, weight=spread.weight * 10.0 ** (power * rng.choice([0.0, 1.0], (12, 1))))
+    rows = rng.normal(size=(3, 12))
+    uppers = huge.upper(rows, huge.fitted(rows, steps=10))
+    assert not np.isnan(uppers).any()
+    assert all(worst(k, d, huge, slope) <= upper * (1 + 1e-9) for k, upper in zip(rows, uppers, strict=True))
 
 
 def test_many_neurons_on_few_columns_are_bounded_far_below_their_sum():

@@ -34,6 +34,7 @@ HALVINGS = 30  # of the search for each row's scale
 MARGINS = (1e-8, 1e-5, 1e-2)  # relative room for rounding, in turn
 AT_ONCE = 32  # rows
 NOTHING = 1e-200  # instead of 0, where no neuron counts
+LEAST_SHARE = 1e-12  # that the search leaves to a row
 FLATTEST = 1e-6  # of the longest: no limit is taken to be shorter
 
 
@@ -84,15 +85,18 @@ class Spread:
         """Return a form to begin with: half for the ball, half for the rows."""
         count = len(self.among.limits)
         shares = np.append(0.5 if len(self.among.matrix) else 0.0, np.full(count, 0.5 / count))
-        inverse = np.linalg.inv(self._metric(shares)[0])
-        return Form(shares, self._typical(inverse / self.weight.shape[1]))
+        inverse = np.linalg.pinv(self._metric(shares)[0], hermitian=True)
+        return Form(shares, self._typical(np.asarray(inverse, dtype=np.float64) / self.weight.shape[1]))
 
     def fitted(self, rows: Array, deadline: float = math.inf, form: Form | None = None, steps: int = STEPS) -> Form:
         """Search a form that bounds the given rows (of numbers k) well, by their sum."""
         form = best = self.first() if form is None else form
         least, moments = math.inf, np.empty(0)
         for _ in range(steps):
-            scales = [self._scaled(part, form) for part in _parts(rows)]
+            try:
+                scales = [self._scaled(part, form) for part in _parts(rows)]
+            except np.linalg.LinAlgError:  # numbers too far apart for floats: what was found before is as good as any
+                break
             total = float(sum(s.upper.sum() for s in scales))
             if total < least:
                 least, best = total, form
@@ -101,7 +105,8 @@ class Spread:
             x = np.sum([s.moments for s in scales], axis=0) / len(rows)
             moments = x if not moments.size else DAMPED * moments + (1 - DAMPED) * x
             shares = form.shares * self.among.moments(moments) ** CALM
-            form = Form(shares / shares.sum(), self._typical(moments))
+            shares = np.where(form.shares > 0, np.maximum(shares / shares.sum(), LEAST_SHARE), 0.0)
+            form = Form(shares, self._typical(moments))
         return best
 
     def upper(self, rows: Array, form: Form, deadline: float = math.inf) -> Array:
@@ -113,8 +118,11 @@ class Spread:
         return np.concatenate(uppers)
 
     def _claimed(self, rows: Array, form: Form) -> Array:
-        scaled = self._scaled(rows, form)
         uppers = np.full(len(rows), math.inf)
+        try:
+            scaled = self._scaled(rows, form)
+        except np.linalg.LinAlgError:
+            return uppers
         for margin in MARGINS:
             rest = np.flatnonzero(uppers == math.inf)
             if len(rest):
