@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,13 @@ from likewise.search.exchange import exchanges
 from likewise.search.run import Run, repaired
 from likewise.search.smooth import View, view
 
-STARTS = 384
+STARTS, FEWEST, AFFORDABLE = 384, 48, 200_000_000  # pairs; those of a large network; weights to multiply by at once
 KEPT = 96
 CHILDREN = 48
 SOURCES, EXCHANGED = 5, (0.0, 0.05, 0.2)  # pairs to exchange categories of, and widths of kinks to judge by
 SHAKEN = 2.0  # groups of a child whose category is changed, on average
 WIDTHS = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.0, 0.0, 0.0)  # of rounded kinks, turn by turn
+ONCE = 1.0  # seconds to climb from what was made of known pairs
 ASCENT = 25  # steps towards the best difference
 GRADIENTS, LONGEST, SHORTER = 8, 0.3, 0.8  # steps along the gradient, in shares of the box and of the kinks' width
 STEPS = (0.0, 0.003, 0.03, 0.1, 0.3, 0.6, 1.0)
@@ -45,9 +46,12 @@ class Pairs:
         return Pairs(self.right[rows], self.d[rows])
 
 
+Move = Callable[[View, Reach, Pairs], Pairs]
+
+
 def attack(problem: Problem, reach: Reach, run: Run, rng: np.random.Generator, seconds: float) -> Pairs:
     """Climb from many random starts and from the best pair; offer the best found, return them all, best first."""
-    end = time.monotonic() + seconds
+    end = min(time.monotonic() + seconds, run.deadline)
     pairs = climb(problem, reach, _starts(problem, reach, rng, run), KEPT, WIDTHS, end)
     offer_best(problem, reach, run, pairs, 6)
     return pairs
@@ -71,7 +75,9 @@ def breed(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.
     mixed = rng.random((CHILDREN, len(columns))) < 0.5
     children.right[:, columns] = np.where(mixed, parents.right[other][:, columns], children.right[:, columns])
     _shake(problem, reach, children, rng)
-    children = climb(problem, reach, _inside(problem, children), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
+    children = climb(
+        problem, reach, _inside(problem, children), CHILDREN, WIDTHS[-6:], min(time.monotonic() + ONCE, run.deadline)
+    )
     return joined(problem, parents, children)
 
 
@@ -80,7 +86,9 @@ def kick(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.random.G
     left, right = run.pair()
     pairs = Pairs(np.tile(right, (CHILDREN, 1)), np.tile(left - right, (CHILDREN, 1)))
     _shake(problem, reach, pairs, rng)
-    pairs = climb(problem, reach, _inside(problem, pairs), CHILDREN, WIDTHS[-6:], time.monotonic() + 1.0)
+    pairs = climb(
+        problem, reach, _inside(problem, pairs), CHILDREN, WIDTHS[-6:], min(time.monotonic() + ONCE, run.deadline)
+    )
     return joined(problem, pool, pairs)
 
 
@@ -99,7 +107,7 @@ def exchange(problem: Problem, reach: Reach, run: Run, pool: Pairs, rng: np.rand
         Pairs(np.vstack([people for people, _ in found]), d),
         CHILDREN,
         WIDTHS[-6:],
-        time.monotonic() + 1.0,
+        min(time.monotonic() + ONCE, run.deadline),
     )
     return joined(problem, pool, pairs)
 
@@ -144,18 +152,28 @@ def climb(problem: Problem, reach: Reach, pairs: Pairs, kept: int, widths: Seque
     There is a turn for each width over which the network's kinks are rounded, from wide to 0.
     """
     exact = view(problem, pairs.right)
-    for turn, width in enumerate(widths):
-        seen = exact.at(width)
-        pairs = _move_difference(seen, reach, pairs)
-        pairs = _move_base(seen, pairs)
+    todo, turn = list(widths), 0
+    while todo:
+        began, seen = time.monotonic(), exact.at(todo.pop(0))
+        moves: list[Move] = [_move_difference, _move_base]
         if turn >= 2 or len(pairs.right) <= kept:
-            pairs = _best(seen, pairs, kept)
-            pairs = _move_both(seen, reach, pairs)
-            pairs = _move_categories(seen, reach, pairs)
-            pairs = _move_integers(seen, reach, pairs)
-        if time.monotonic() > end:
-            break
+            moves += [_keep(kept), _move_both, _move_categories, _move_integers]
+        for move in moves:
+            if time.monotonic() > end:  # one move of a wide network takes seconds
+                return _best(exact, pairs, kept)
+            pairs = move(seen, reach, pairs)
+        turn += 1
+        todo = _thinned(todo, began, end)
     return _best(exact, pairs, kept)
+
+
+def _thinned(todo: list[float], began: float, end: float) -> list[float]:
+    """Leave out widths where there is no time for all of them, if turns take as long as the last one; keep the end."""
+    now = time.monotonic()
+    turns = int((end - now) / max(now - began, 1e-6))
+    if turns >= len(todo) or not todo:
+        return todo
+    return [todo[k] for k in np.linspace(0, len(todo) - 1, max(turns, 1) + 1).astype(int)[1:].tolist()]
 
 
 def offer_best(problem: Problem, reach: Reach, run: Run, pairs: Pairs, count: int) -> None:
@@ -181,10 +199,21 @@ def _best(view: View, pairs: Pairs, count: int) -> Pairs:
     return pairs.take(np.argsort(-gaps(view, pairs))[:count])
 
 
+def _keep(count: int) -> Move:
+    return lambda view, reach, pairs: _best(view, pairs, count)
+
+
+def starts(problem: Problem) -> int:
+    """Return how many pairs to climb from at once: as many as a network's size allows to move in about a second."""
+    weights = sum(layer.weight.size for layer in problem.network.layers)
+    return max(FEWEST, min(STARTS, AFFORDABLE // weights))
+
+
 def _starts(problem: Problem, reach: Reach, rng: np.random.Generator, run: Run) -> Pairs:
-    people = problem.left.sample(STARTS, rng)
+    count = starts(problem)
+    people = problem.left.sample(count, rng)
     corners = problem.left.continuous
-    half = STARTS // 2
+    half = count // 2
     ends = np.where(rng.random((half, len(corners))) < 0.5, problem.left.lower[corners], problem.left.upper[corners])
     people[:half, corners] = ends
     pairs = Pairs(np.clip(people, problem.right.lower, problem.right.upper), np.zeros_like(people))
@@ -262,7 +291,7 @@ def _move_both(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     return _choose(view, [pairs, Pairs(right, d)])
 
 
-def _move_base(view: View, pairs: Pairs) -> Pairs:
+def _move_base(view: View, reach: Reach, pairs: Pairs) -> Pairs:
     """Move both people together along the gradient of the gap, the difference held."""
     problem = view.problem
     columns = problem.right.continuous

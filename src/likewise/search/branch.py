@@ -14,10 +14,12 @@ from dataclasses import replace
 
 from likewise.bounds import reach, twin_bounds
 from likewise.bounds.tighten import Tightener, tighten
+from likewise.bounds.wide import spread_bounds
 from likewise.problem import Problem
 from likewise.proof import Log, argued_bounds
 from likewise.proof.coding import What
 from likewise.search.bounding import Job, Result, bound
+from likewise.search.cells import cut
 from likewise.search.choose import Experience, candidates
 from likewise.search.compiled import missing, would_fit
 from likewise.search.fast import Fast
@@ -29,6 +31,7 @@ from likewise.search.tree import Bounded, Half, Part, Split, Tree, halves, split
 from likewise.solvers import Solver
 
 WIDE = 600  # neurons, beyond which a linear program takes minutes
+FOR_FORMS = 0.65  # share of the time that is left, for the bounds of a wide network
 FOR_REACH, MOST_REACH = 0.3, 10.0  # share of the time, and seconds, to find out which categories can change
 WORTH_A_SCOUT = 2.0  # seconds left; a process takes half of one to begin
 FIRST_LOOK, FIRST_LOOK_SWIFT = 0.3, 0.1  # seconds for pairs before anything is bounded; where the kernel finds its own
@@ -73,7 +76,11 @@ def begin(problem: Problem, run: Run) -> Root:
     root = Root(inner, problem, score, run, bounds, log)
     root.prove()
     if is_wide(inner):  # nothing more will be proven: the rest of the time is for pairs
-        run.notes.append("the network is too wide for linear programs: bounded by norms and backward substitution")
+        run.notes.append("the network is too wide for linear programs: bounded by norms and quadratic forms")
+        deadline = time.monotonic() + FOR_FORMS * run.seconds_left
+        root.bounds = spread_bounds(inner, bounds, deadline)
+        root.prove()
+        cut(root, deadline)
         while not run.done:
             root.look(run.seconds_left)
     elif not run.done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ ONCE = 0.3  # seconds that a first climb may take, if it takes so long
 FRESH = 4  # turns after which new pairs are sought from scratch
 MOVES = (exchange, kick, exchange, breed)
 SEED = 0
+PER_PIECE = 0.1  # seconds for a linear program of a piece with a million (neurons x columns^2), roughly
 
 
 @dataclass(slots=True, eq=False)
@@ -50,12 +52,20 @@ class Primal:
                 if time.monotonic() > end:
                     break
                 left = end - time.monotonic()
+                if self._per_polish > left:
+                    break
                 polish(self.problem, self.inner, self.score, self.reach, self.run, pair, left)
             if time.monotonic() > end:
                 break
             self.pool = MOVES[self.turn % len(MOVES)](self.problem, self.reach, self.run, self.pool, rng)
             self.turn += 1
         self.turn += 1
+
+    @property
+    def _per_polish(self) -> float:
+        """Guess the seconds for one linear program of a piece, which cannot be stopped; measured on wide networks."""
+        neurons = sum(len(layer.bias) for layer in self.inner.network.layers)
+        return PER_PIECE * math.pow(neurons * self.inner.network.inputs**2 / 1e6, 1.5)
 
     @property
     def _once(self) -> float:
