@@ -5,10 +5,10 @@ small d. Squares see that. For every pair within its bounds
 
     (high - n)(n - low) >= 0, n = d or dz       (s1 dz - dv)(dv - s0 dz) >= 0       eps^2 - ||A d||^2 >= 0
 
-(a difference quotient s is within [s0, s1]; the last for round balls). Let g.y be a linear function of y = (d, dv of all
-hidden layers), of which every dz is one. If upper - g.y less these products, each times a number >= 0, is a form in (1, y)
-that is nowhere negative, then g.y <= upper. Any numbers will do; good ones come from the gradient: at the y where the form
-is least, the bound changes with a product's number by the product itself.
+(a difference quotient s is within [s0, s1]; the last for round balls). Let g.y be a linear function of y = (d, dv of
+all hidden layers), of which every dz is one. If upper - g.y less these products, each times a number >= 0, is a form in
+(1, y) that is nowhere negative, then g.y <= upper. Any numbers will do; the best are found by Newton's method, for the
+bound is convex in them: it changes with a product's number by the product itself, at the y where the form is least.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -57,7 +58,8 @@ class Forms:
         starts = np.cumsum([1, len(self.free), *(len(b.dz.lower) for b in self._layers)])
         unit = np.eye(int(starts[-1]))
         self._d, before = unit[starts[0] : starts[1]], unit[starts[0] : starts[1]]
-        self._dz, self._dv = [], [unit[a:b] for a, b in zip(starts[1:-1], starts[2:], strict=True)]
+        self._dz: list[Array] = []
+        self._dv = [unit[a:b] for a, b in pairwise(starts[1:])]
         for layer, dv in zip(problem.network.layers, self._dv, strict=False):
             weight = layer.weight if self._dz else layer.weight[:, self.free]
             self._dz.append(weight @ before)
@@ -111,9 +113,9 @@ class Forms:
     def holds(self, g: Array, upper: float, weights: Array) -> bool:
         """Tell whether upper - g.y less the products is nowhere negative, rounding included.
 
-        The matrix H of that form is a float one: an entry is a sum of at most n products, off by less than (n + 8) 2^-52
-        times the sum of their absolute values; the rows of these errors bound their norm. If H - c I has a Cholesky
-        factor in floats, H - c I is no lower than -(n + 2) 2^-51 times its trace (Rump, 2006); c pays for both.
+        The matrix H of that form is a float one: an entry is a sum of at most n products, off by less than (n + 8)
+        2^-52 times the sum of their absolute values; the rows of these errors bound their norm. If H - c I has a
+        Cholesky factor in floats, H - c I is no lower than -(n + 2) 2^-51 times its trace (Rump, 2006). c pays for all.
         """
         first = np.zeros_like(g)
         first[0] = 1.0
@@ -171,7 +173,7 @@ class Forms:
         return None
 
     def _search(self, g: Array, deadline: float) -> tuple[float, Array] | None:
-        """Return the least bound found, and the numbers that make it: Newton's method, with barriers, on a convex function.
+        """Return the least bound found, and the numbers that make it: by Newton's method, with barriers.
 
         The bound is the largest value over y of g.y + sum of products, each times its number: convex in the numbers.
         """

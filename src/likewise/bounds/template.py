@@ -272,8 +272,9 @@ class Template:
         `round_mu` are those of the metric's own rows (but for those that are 0), where a ball was drawn without rows.
 
         `lines` are those that the model was filled with; `rows` are where the caller put slack - a + slope b <= -offset
-        for each tangent, `joined` the rows of what holds of all differences together, by their slots. Evaluated over the same boxes it is at most the bound that `y` proves of the model. An
-        argument always has all layers: those that the template leaves out have no multipliers.
+        for each tangent, `joined` the rows of what holds of all differences together, by their slots. Evaluated over
+        the same boxes it is at most the bound that `y` proves of the model. An argument always has all layers: those
+        that the template leaves out have no multipliers.
         """
         problem = self._problem
         parts = [self._multipliers(index, y, lines) for index in range(len(problem.network.layers))]

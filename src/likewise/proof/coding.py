@@ -79,7 +79,7 @@ class Numbers:
 
     @property
     def can_join(self) -> bool:
-        """Whether a proof can speak of all differences together: its layers are the question's own, nothing is aside."""
+        """Whether a proof can speak of all differences together: layers are the question's own, nothing is aside."""
         return not self.problem.aside and len(self._chains[0]) == len(self.problem.network.layers)
 
     def z(self, layer: int, kind: str, neuron: int) -> int:

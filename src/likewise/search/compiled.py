@@ -130,7 +130,7 @@ def question(
 
 
 def joints(problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> list[dict[str, Any]]:
-    """Return what is known of all differences together: the kernel derives it anew for every part, with the same weights."""
+    """Return what is known of all differences together: the kernel derives it anew for every part."""
     return [_joint(problem, bounds, joint, relaxed.joined[slot]) for slot, joint in relaxed.joints.items()]
 
 

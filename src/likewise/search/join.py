@@ -1,8 +1,8 @@
 """Join: bound the differences of all neurons together, where a linear program pays for each of them alone.
 
-What a program's multipliers make of the differences is one linear function of them. Squares bound it better than lines do
-(`bounds.joint`); as a row of the model, that is what it costs from then on. The program finds another way, which is bounded
-in turn, until nothing more is won.
+What a program's multipliers make of the differences is one linear function of them. Squares bound it better than lines
+do (`bounds.joint`); as a row of the model, that is what it costs from then on. The program finds another way, which is
+bounded in turn, until nothing more is won.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def can_join(root: Root) -> bool:
     hidden = sum(len(b.dz.lower) for b in root.bounds.layers[:-1])
     if is_round(root.problem, root.bounds):  # whose programs have no place for rows of all neurons
         return False
-    return root.log.can_join and 0 < hidden and hidden + len(root.bounds.reach.differences.free) <= WIDEST
+    return root.log.can_join and hidden > 0 and hidden + len(root.bounds.reach.differences.free) <= WIDEST
 
 
 def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
