@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
@@ -43,7 +41,7 @@ def join(root: Root) -> bool:
         if forms is None or root.run.done or len(root.joints) == JOINTS:
             break
         slack, argument = _ask(root, root.joints)
-        joint = forms.joint(*_differences(root, argument), time.monotonic() + SHARE * root.run.seconds_left)
+        joint = forms.joint(*_differences(argument), time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, [*root.joints, joint])[0] > WORTH * slack:
             break
         root.log.joint(len(root.joints), joint)
@@ -71,11 +69,6 @@ def _ask(root: Root, joints: list[Joint]) -> tuple[float, Argument]:
     return slack, relaxed.argument(bounds, session.proof)
 
 
-def _differences(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
+def _differences(argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
     """Return what an argument makes of all differences: nu, both and turn, with what it takes from earlier joints."""
-    nu, both, turn = argument.nu.copy(), [*argument.both[:-1]], [*argument.turn[:-1]]
-    for y, joint in zip(np.maximum(argument.joint, 0.0), root.joints, strict=True):
-        nu += y * joint.nu
-        both = [one + y * other for one, other in zip(both, joint.both, strict=True)]
-        turn = [one + y * other for one, other in zip(turn, joint.turn, strict=True)]
-    return nu, tuple(both), tuple(turn)
+    return argument.nu, argument.both[:-1], argument.turn[:-1]

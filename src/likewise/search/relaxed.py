@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit, logit
@@ -55,6 +56,7 @@ class Relaxed:
         self.cuts = self.template.rows(
             endless, -offsets, (slack * one, 1.0), (a * one, -1.0), (b * one, slopes[:, None])
         )
+        self.joints = tuple(joints)
         self.joined = np.array([row for joint in joints for row in self.template.join(joint)], dtype=np.int64)
         self.slack = int(slack[0])
         self.objective = np.zeros(self.template.columns)
@@ -92,8 +94,16 @@ class Relaxed:
         return self.argued(proof.multipliers, self.template.lines(bounds.layers), proof.mu)
 
     def argued(self, y: Array, lines: Sequence[Lines], mu: Array | None = None) -> Argument:
-        """Return the argument that multipliers of rows make, given the lines of the part they are of."""
-        return self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
+        """Return the argument that multipliers of rows make, given the lines of the part they are of.
+
+        The model has joints of v and z of both sides, a proof of dv and dz: the equations between them take these over.
+        """
+        argument = self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
+        both, turn = [*argument.both], [*argument.turn]
+        for times, joint in zip(np.maximum(argument.joint, 0.0), self.joints, strict=True):
+            for k in range(len(joint.both)):
+                both[k], turn[k] = both[k] + times * joint.both[k], turn[k] + times * joint.turn[k]
+        return replace(argument, both=tuple(both), turn=tuple(turn))
 
     def bent(self, point: Array) -> float:
         """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""
