@@ -34,8 +34,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as t
 import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE, SIGNS = math.inf, 0, 1, 2, np.array([-1, 1]).reshape(2, 1, 1, 1)
-# Bytes that a question, or a model, may unpack to (a proof is a stream), numbers in a matrix, parts on a path: at most.
-LIMIT, WIDEST, DEEPEST = 1 << 30, 1 << 25, 10_000
+# Bytes that a question, or a model, may unpack to (a proof is a stream), numbers in a matrix, parts on a path, joint bounds: at most.
+LIMIT, WIDEST, DEEPEST, JOINTS = 1 << 30, 1 << 25, 10_000, 16
 CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
 EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
 
@@ -83,6 +83,46 @@ def norm(rows, p):
     sizes = abs(np.insert(np.asarray(rows, dtype=np.float64), 0, 1e-290, axis=-1))
     peak = sizes.max(axis=-1)
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
+
+def around(box):
+    """Return floats m and r with |n - m| <= r for all n of a box."""
+    low, high = (np.nextafter(end.astype(np.float64), to) for end, to in zip(box, (-INF, INF)))
+    middle = low / 2 + high / 2
+    return middle, np.nextafter(np.maximum(high - middle, middle - low), INF)
+
+def least(rows, weights, linear, less):
+    """Return numbers R for which  R - less + linear.y + sum_i weight_i (row_i.(y, 1))^2  is nowhere negative; INF where
+    that could not be shown. Arrays are floats, their first axis is that of questions beside each other; linear = [it,
+    its size]. Let H = [[Q, h], [h', R + k]] be the matrix of this form: h' Q^-1 h - k is the least such R. It is shown,
+    for a little more, by a Cholesky factor of H - c, scaled by powers of 2, in floats: one that is found shows that a
+    matrix is no lower than -n 2^-51 times its trace (Rump 2006). c pays for that, and for the rounding of H."""
+    def power(size):  # 2^i, such that size 4^i is about 1
+        return np.where((size > 1e-100) & (size < 1e100), 2.0 ** np.round(np.log2(size) / -2), np.nan)
+
+    (m, n), (linear, turns), c = rows.shape[1:], linear, np.zeros(len(rows))
+    H = rows.swapaxes(1, 2) @ (weights[..., None] * rows)
+    H[:, :-1, -1] += linear / 2
+    H[:, -1, :-1] += linear / 2
+    k, k_size = H[:, -1, -1] - less, (abs(weights) * rows[..., -1] ** 2).sum(axis=1) + less
+    scale = power(H[:, range(n - 1), range(n - 1)])
+    Q, h = H[:, :-1, :-1] * scale[..., None] * scale[:, None], H[:, :-1, -1:] * scale[..., None]
+    try:
+        for _ in range(2):
+            R = (h * np.linalg.solve(Q - 2 * c[:, None, None] * np.eye(n - 1), h)).sum(axis=(1, 2)) - k
+            R = R + 1e-9 * (abs(R) + k_size)
+            to = np.concatenate([scale, power(abs(R) + k_size)[:, None]], axis=1)
+            sizes = ((abs(rows) @ to[..., None])[..., 0] * abs(weights))[:, None] @ abs(rows)
+            sizes = sizes[:, 0] + np.concatenate([turns * to[:, -1:], (turns * scale).sum(axis=1, keepdims=True)], axis=1)
+            sizes[:, -1] += (abs(R) + less) * to[:, -1]
+            H[:, -1, -1] = R + k
+            c = (m + n + 16) * 2.0**-52 * (sizes * to).max(axis=1)
+            scaled = H * to[..., None] * to[:, None]
+            c = c + (n + 8) * 2.0**-50 * abs(np.trace(scaled, axis1=1, axis2=2))
+        factor = np.linalg.cholesky(scaled - c[:, None, None] * np.eye(n))
+    except np.linalg.LinAlgError:  # of one, and nobody says of which
+        alone = [least(rows[[i]], weights[[i]], np.array([linear, turns])[:, [i]], less[[i]]) for i in range(len(rows))]
+        return np.concatenate(alone) if len(rows) > 1 else np.array([INF])
+    return np.where(np.isfinite(factor).all(axis=(1, 2)) & np.isfinite(R), R, INF)
 
 def straight(*of):
     """Return pieces (as `curved`) of a function that is m z + c between a and b, bend 0."""
@@ -269,7 +309,11 @@ class Question:
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
         self.compared, before = self.places[compared], sum(sizes) + 2 * sum(sizes[1::2])
         self.mu = slice(before, before + len(self.matrix))  # where the metric's multipliers are in an argument
-        self.count = self.mu.stop + sum(len(person.b) for person in self.people)
+        self.count = self.mu.stop + sum(len(person.b) for person in self.people) + JOINTS
+        d, *others = (np.arange(self.size)[place].reshape(3, -1)[DIFFERENCE] for place in self.places[: 2 * k - 1])
+        self.joints, self.hidden, self.ins = {}, self.layers[: k - 1], np.hstack([d, *others[::2]])  # d, dz, and
+        self.outs, self.is_round = np.hstack([d, *others[1::2]]), self.p == 2 and not self.phi  # d, dv of hidden layers
+        self.beside = np.clip((1 << 22) // len(self.outs) ** 2, 1, self.beside)
 
     def digests(self):
         networks = [digest("likewise network 1", *layers) for layers in (self.network, self.phi) if layers]
@@ -290,7 +334,32 @@ class Question:
             rows += [weight @ source[side] + np.outer(bias, numbers[-1]) - z[side] for side in (LEFT, RIGHT)]
         rows.append(-self.matrix @ stages[self.compared.start][DIFFERENCE])
         rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
+        rows.append(np.zeros((JOINTS, self.size)))  # see `define`
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
+
+    @functools.cached_property
+    def forms(self):
+        """Return every dz of hidden layers, and A d of a round ball, as rows of (d, dv of hidden layers)."""
+        starts = np.cumsum([0, self.width, *(len(layer.names) for layer in self.hidden)])
+        rows, ball = (np.zeros((count, starts[-1])) for count in (starts[-1], len(self.matrix) * self.is_round))
+        for layer, a, b, c in zip(self.hidden, starts, starts[1:], starts[2:]):
+            rows[b:c, a:b] = layer.floats[0]
+        ball[:, : self.width] = self.matrix if self.is_round else 0
+        return rows[self.width :], ball
+
+    def define(self, file):
+        """Read a function -g of differences, a row of all numbers, and weights by which `Part.join` bounds g."""
+        (slot,), row, heights = take(file, "<B"), vector(file, self.size), [len(one.names) for one in self.hidden]
+        weights = np.maximum(vector(file, self.width + 2 * sum(heights) + 1), 0)
+        require(slot < JOINTS and slot not in self.joints, "a joint bound is none of 16, or two")
+        require((4 * len(self.ins) + len(self.matrix)) * len(self.ins) <= WIDEST, "the network is too wide to join")
+        row[-1], seen = 0, np.union1d(self.ins, self.outs)
+        require(np.count_nonzero(row) == np.count_nonzero(row[seen]), "a joint bound of more than differences")
+        d, *each, ball = np.split(weights, np.cumsum([self.width, *np.repeat(heights, 2)]))
+        self.joints[slot] = row, np.hstack([d, *each[::2]]), np.hstack([d[:0], *each[1::2]]), ball * self.is_round
+        for rows, numbers in zip(self.equations, (row, abs(row))):
+            rows[slot - JOINTS] = real(numbers)
+        return slot
 
     def tangents(self, t, b, far):
         """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more and |b| <= far.
@@ -337,6 +406,7 @@ class Part:
 
     def __init__(self, question):
         self.question, self.since, self.cap, self.alive = question, *np.array([[-INF], [INF]]), np.array([True])
+        self.tops = np.full((1, JOINTS), INF)
         self.differ = np.zeros((1, len(question.one.groups)), dtype=bool)
         left, right = (real(person.box) for person in question.people)
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
@@ -410,6 +480,11 @@ class Part:
         total = [error(question.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
         rows = (1, count) if self.box.shape[1] == 1 else (count, 1)  # of one part, or one of each
         total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(*rows, 3, -1))]
+        for slot in question.joints:
+            by = y[:, slot - JOINTS]
+            self.join(slot, (by > 0).reshape(-1, len(self.alive)).any(axis=0))
+            tops = np.array([real(top)[()] if top < INF else INF for top in self.tops[:, slot]], dtype=y.dtype)
+            total.append(np.where(by > 0, by * tops, 0))
         for layer, slopes in zip(question.layers, self.slopes):
             z, v = self.triple(layer.z), self.triple(layer.v)
             k, m = (c[:, place].reshape(count, 3, -1) for place in (layer.v, layer.z))
@@ -417,6 +492,38 @@ class Part:
             total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE]))
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
+
+    def join(self, slot, which):
+        """Bound g of a slot over some parts, unless what bounds it over parts that they are of does so better. With middles m and radii r of intervals and slopes, every pair has
+            r^2 - (n - m)^2 >= 0, n = d or dz     (r dz)^2 - (dv - m dz)^2 >= 0     eps^2 - ||A d||^2 >= 0, if p = 2
+        (the first without embedding), and dz is W d, or W dv of the layer before: all are forms in y = (d, dv). If R - g
+        less these, times any weights >= 0, is nowhere negative, g is at most R. A d that is [0, 0] counts for nothing."""
+        question, some = self.question, np.flatnonzero(which & self.alive)
+        if not len(some):
+            return
+        row, on, on_slopes, on_ball = question.joints[slot]
+        box, slopes, width = self.box[:, some][..., question.ins], [self.box[..., :0], *self.slopes], question.width
+        free = (box != 0).any(axis=0) | (np.arange(box.shape[2]) >= width)
+        kept = free.any(axis=0)
+        free, unit = free[:, None, kept], np.eye(kept.sum())
+        (dz, ball), of_d = (rows[:, kept] * free for rows in question.forms), kept[:width].sum()
+        middle, radius = around(box[..., kept])
+        tilt, spread = around(np.concatenate(slopes[: 1 + len(question.hidden)], axis=2)[:, some])
+        on, on_slopes = np.where(free[:, 0], on[kept], 1), on_slopes * np.where(spread < 5e-10, 1024, 1)
+        d, dv = (np.broadcast_to(one, (len(some), *one.shape)) for one in (unit[:of_d], unit[of_d:]))
+        rows = np.concatenate([d, dz, dv - tilt[..., None] * dz, dz, ball], axis=1)
+        rows = np.concatenate([rows, np.zeros((*rows.shape[:2], 1))], axis=2)
+        rows[:, : kept.sum(), -1] = -middle
+        on_ball = np.broadcast_to(on_ball, ball.shape[:2])
+        weights = np.concatenate([on, on_slopes, -on_slopes * spread**2, on_ball], axis=1)
+        own, through = row[question.outs][kept] * free[:, 0], row[question.ins[width:]]
+        linear = np.stack([of(own) + of(through) @ of(dz) for of in (np.positive, np.abs)])
+        less = (on * radius**2).sum(axis=1) + on_ball[:, :1].sum(axis=1) * question.eps**2
+        self.tops[some, slot] = np.minimum(self.tops[some, slot], least(rows, weights, linear, less))
+
+    def define(self, file):
+        self.settle()
+        self.join(self.question.define(file), self.alive)
 
     def use(self, t, points, targets, weights, y):
         """Take what arguments bound: their target, for pairs with a gap of t or more, or else the gap, of each part."""
@@ -446,7 +553,7 @@ class Part:
         """Return the two parts of a split, which together cover this one."""
         question, halves = self.question, [copy.copy(self), copy.copy(self)]
         for half in halves:
-            half.box, half.differ = self.box.copy(), self.differ.copy()
+            half.box, half.differ, half.tops = self.box.copy(), self.differ.copy(), self.tops.copy()
         if tag == b"Z":  # a number up to a value, or from it on
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
@@ -482,7 +589,7 @@ def closed(leaves):
     """Return the largest gap of some parts, each with its last argument, all of one threshold."""
     parts, said = zip(*leaves)
     stack, points = copy.copy(parts[0]), np.unique(np.concatenate([one[1] for one in said]))
-    for name in ("box", "since", "cap", "alive", "differ"):
+    for name in ("box", "since", "cap", "alive", "differ", "tops"):
         setattr(stack, name, np.concatenate([getattr(part, name) for part in parts], axis=int(name == "box")))
     weights = np.zeros((len(said), len(points)), dtype=stack.box.dtype)
     for row, (_, own, _, given, _) in zip(weights, said):
@@ -496,10 +603,10 @@ def upper_bound(question, file):
     nothing = np.empty(0), [(0, 0)], np.empty((1, 0)), real(np.zeros((1, question.count)))  # said of an empty part
     while todo:
         part, last = todo.pop(), None
-        while (tag := take(file, "c")[0]) == b"A":
+        while (tag := take(file, "c")[0]) in (b"A", b"J"):
             if last:
                 part.use(*last)
-            last = arguments(question, file)
+            last = arguments(question, file) if tag == b"A" else part.define(file)
         if last and (tag != b"E" or last[2] != [(0, 0)]):
             last = part.use(*last)
         if tag == b"E":
@@ -548,8 +655,8 @@ def lower_bound(question, one, other):
 def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
-    if manifest["format"] != "likewise certificate" or manifest["version"] not in (1, 2, 3, 4, 5):
-        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 5")
+    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 7):
+        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 6")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
     question, found["claimed"] = Question(manifest, arrays), [low, high]
     for name, told in question.digests().items():
@@ -558,7 +665,7 @@ def derive(found, archive, model, network, exact):
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
     require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 5 else {}  # before, none of this form
+    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 6 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")
     for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):
