@@ -84,44 +84,37 @@ def norm(rows, p):
     peak = sizes.max(axis=-1)
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
 
-def around(box):
-    """Return floats m and r with |n - m| <= r for all n of a box."""
-    low, high = (np.nextafter(end.astype(np.float64), to) for end, to in zip(box, (-INF, INF)))
-    middle = low / 2 + high / 2
-    return middle, np.nextafter(np.maximum(high - middle, middle - low), INF)
+def power(sizes):
+    """Return powers of 2 whose squares times the sizes are about 1; none for what is very small or large."""
+    return np.where((sizes > 1e-100) & (sizes < 1e100), 2.0 ** np.round(np.log2(sizes) / -2), np.nan)
 
-def least(rows, weights, linear, less):
-    """Return numbers R for which  R - less + linear.y + sum_i weight_i (row_i.(y, 1))^2  is nowhere negative; INF where
-    that could not be shown. Arrays are floats, their first axis is that of questions beside each other; linear = [it,
-    its size]. Let H = [[Q, h], [h', R + k]] be the matrix of this form: h' Q^-1 h - k is the least such R. It is shown,
-    for a little more, by a Cholesky factor of H - c, scaled by powers of 2, in floats: one that is found shows that a
-    matrix is no lower than -n 2^-51 times its trace (Rump 2006). c pays for that, and for the rounding of H."""
-    def power(size):  # 2^i, such that size 4^i is about 1
-        return np.where((size > 1e-100) & (size < 1e100), 2.0 ** np.round(np.log2(size) / -2), np.nan)
-
-    (m, n), (linear, turns), c = rows.shape[1:], linear, np.zeros(len(rows))
-    H = rows.swapaxes(1, 2) @ (weights[..., None] * rows)
-    H[:, :-1, -1] += linear / 2
-    H[:, -1, :-1] += linear / 2
-    k, k_size = H[:, -1, -1] - less, (abs(weights) * rows[..., -1] ** 2).sum(axis=1) + less
-    scale = power(H[:, range(n - 1), range(n - 1)])
-    Q, h = H[:, :-1, :-1] * scale[..., None] * scale[:, None], H[:, :-1, -1:] * scale[..., None]
+def least(one, other, weights, sizes):
+    """Return numbers R for which R - sum_i weight_i (one_i.(y, 1)) (other_i.(y, 1)) is nowhere negative; INF where that
+    was not shown. All are floats; the first axis is of questions beside each other; sizes bound |one| and its terms.
+    With the form's matrix H = [[Q, h], [h', R + k]] the least R is h' Q^-1 h - k. A little more is shown by a Cholesky
+    factor of H - c, scaled by powers of 2: if one is found in floats, the matrix is no lower than -n 2^-51 times its
+    trace (Rump 2006). c pays for that, and for the rounding of H."""
+    (count, m, n), others, by, c = one.shape, abs(other), weights[..., None], np.zeros((len(one), 1, 1))
+    H = -other.swapaxes(1, 2) @ (by * one) / 2
+    H = H + H.swapaxes(1, 2)
+    k, k_size = H[:, -1, -1].copy(), (weights * sizes[..., -1] * others[..., -1]).sum(axis=1)
+    scale = power(H[:, range(n - 1), range(n - 1)])[..., None]
+    Q, h = H[:, :-1, :-1] * scale * scale.swapaxes(1, 2), H[:, :-1, -1:] * scale
     try:
         for _ in range(2):
-            R = (h * np.linalg.solve(Q - 2 * c[:, None, None] * np.eye(n - 1), h)).sum(axis=(1, 2)) - k
+            R = (h * np.linalg.solve(Q - 2 * c * np.eye(n - 1), h)).sum(axis=(1, 2)) - k
             R = R + 1e-9 * (abs(R) + k_size)
-            to = np.concatenate([scale, power(abs(R) + k_size)[:, None]], axis=1)
-            sizes = ((abs(rows) @ to[..., None])[..., 0] * abs(weights))[:, None] @ abs(rows)
-            sizes = sizes[:, 0] + np.concatenate([turns * to[:, -1:], (turns * scale).sum(axis=1, keepdims=True)], axis=1)
-            sizes[:, -1] += (abs(R) + less) * to[:, -1]
+            to = np.concatenate([scale, power(abs(R) + k_size)[:, None, None]], axis=1)
+            size = sum(a.swapaxes(1, 2) @ (by * (b @ to)) for a, b in ((sizes, others), (others, sizes)))
+            off = (size * to).max(axis=1) + abs(R)[:, None] * to[:, -1] ** 2
             H[:, -1, -1] = R + k
-            c = (m + n + 16) * 2.0**-52 * (sizes * to).max(axis=1)
-            scaled = H * to[..., None] * to[:, None]
-            c = c + (n + 8) * 2.0**-50 * abs(np.trace(scaled, axis1=1, axis2=2))
-        factor = np.linalg.cholesky(scaled - c[:, None, None] * np.eye(n))
-    except np.linalg.LinAlgError:  # of one, and nobody says of which
-        alone = [least(rows[[i]], weights[[i]], np.array([linear, turns])[:, [i]], less[[i]]) for i in range(len(rows))]
-        return np.concatenate(alone) if len(rows) > 1 else np.array([INF])
+            scaled = H * to * to.swapaxes(1, 2)
+            trace = np.trace(scaled, axis1=1, axis2=2)[:, None]
+            c = ((m + n + 16) * 2.0**-52 * off + (n + 8) * 2.0**-50 * trace)[..., None]
+        factor = np.linalg.cholesky(scaled - c * np.eye(n))
+    except np.linalg.LinAlgError:  # of some, and nobody says of which
+        alone = [least(*(rows[[i]] for rows in (one, other, weights, sizes))) for i in range(count) if count > 1]
+        return np.concatenate(alone or [[INF]])
     return np.where(np.isfinite(factor).all(axis=(1, 2)) & np.isfinite(R), R, INF)
 
 def straight(*of):
@@ -310,9 +303,11 @@ class Question:
         self.compared, before = self.places[compared], sum(sizes) + 2 * sum(sizes[1::2])
         self.mu = slice(before, before + len(self.matrix))  # where the metric's multipliers are in an argument
         self.count = self.mu.stop + sum(len(person.b) for person in self.people) + JOINTS
-        d, *others = (np.arange(self.size)[place].reshape(3, -1)[DIFFERENCE] for place in self.places[: 2 * k - 1])
-        self.joints, self.hidden, self.ins = {}, self.layers[: k - 1], np.hstack([d, *others[::2]])  # d, dz, and
-        self.outs, self.is_round = np.hstack([d, *others[1::2]]), self.p == 2 and not self.phi  # d, dv of hidden layers
+        d, *rest = (np.arange(self.size)[place].reshape(3, -1)[DIFFERENCE] for place in self.places[: 2 * k - 1])
+        self.ins, self.outs = np.hstack([d, *rest[::2]]), np.hstack([d, *rest[1::2]])  # d and dz, d and dv: not the last
+        self.starts, self.joints = np.cumsum([0, self.width, *map(len, rest[::2])]), {}
+        self.is_round = self.p == 2 and not self.phi
+        self.ball = self.matrix if self.is_round else np.empty((0, self.width))
         self.beside = np.clip((1 << 22) // len(self.outs) ** 2, 1, self.beside)
 
     def digests(self):
@@ -334,32 +329,8 @@ class Question:
             rows += [weight @ source[side] + np.outer(bias, numbers[-1]) - z[side] for side in (LEFT, RIGHT)]
         rows.append(-self.matrix @ stages[self.compared.start][DIFFERENCE])
         rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
-        rows.append(np.zeros((JOINTS, self.size)))  # see `define`
+        rows.append(np.zeros((JOINTS, self.size)))  # see `Part.define`
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
-
-    @functools.cached_property
-    def forms(self):
-        """Return every dz of hidden layers, and A d of a round ball, as rows of (d, dv of hidden layers)."""
-        starts = np.cumsum([0, self.width, *(len(layer.names) for layer in self.hidden)])
-        rows, ball = (np.zeros((count, starts[-1])) for count in (starts[-1], len(self.matrix) * self.is_round))
-        for layer, a, b, c in zip(self.hidden, starts, starts[1:], starts[2:]):
-            rows[b:c, a:b] = layer.floats[0]
-        ball[:, : self.width] = self.matrix if self.is_round else 0
-        return rows[self.width :], ball
-
-    def define(self, file):
-        """Read a function -g of differences, a row of all numbers, and weights by which `Part.join` bounds g."""
-        (slot,), row, heights = take(file, "<B"), vector(file, self.size), [len(one.names) for one in self.hidden]
-        weights = np.maximum(vector(file, self.width + 2 * sum(heights) + 1), 0)
-        require(slot < JOINTS and slot not in self.joints, "a joint bound is none of 16, or two")
-        require((4 * len(self.ins) + len(self.matrix)) * len(self.ins) <= WIDEST, "the network is too wide to join")
-        row[-1], seen = 0, np.union1d(self.ins, self.outs)
-        require(np.count_nonzero(row) == np.count_nonzero(row[seen]), "a joint bound of more than differences")
-        d, *each, ball = np.split(weights, np.cumsum([self.width, *np.repeat(heights, 2)]))
-        self.joints[slot] = row, np.hstack([d, *each[::2]]), np.hstack([d[:0], *each[1::2]]), ball * self.is_round
-        for rows, numbers in zip(self.equations, (row, abs(row))):
-            rows[slot - JOINTS] = real(numbers)
-        return slot
 
     def tangents(self, t, b, far):
         """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more and |b| <= far.
@@ -493,37 +464,50 @@ class Part:
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
 
+    def define(self, file):
+        """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g."""
+        question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
+        (slot,), row = take(file, "<B"), vector(file, question.size)
+        weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0
+        require(slot < JOINTS and slot not in question.joints, "a joint bound is none of 16, or two")
+        require((3 * len(row) + len(question.ball)) * len(question.ins) <= WIDEST, "the network is too wide to join")
+        require(not np.delete(row, [*question.ins, *question.outs]).any(), "a joint bound of more than differences")
+        d, *each, ball = np.split(weights, np.cumsum([width, *np.repeat(heights, 2)]))
+        question.joints[slot] = row, np.hstack([d, *each[::2]]), np.hstack([d[:0], *each[1::2]]), ball[0] * question.is_round
+        question.equations[0][slot - JOINTS], question.equations[1][slot - JOINTS] = real(row), real(abs(row))
+        self.settle()
+        self.join(slot, self.alive)
+
     def join(self, slot, which):
-        """Bound g of a slot over some parts, unless what bounds it over parts that they are of does so better. With middles m and radii r of intervals and slopes, every pair has
-            r^2 - (n - m)^2 >= 0, n = d or dz     (r dz)^2 - (dv - m dz)^2 >= 0     eps^2 - ||A d||^2 >= 0, if p = 2
-        (the first without embedding), and dz is W d, or W dv of the layer before: all are forms in y = (d, dv). If R - g
-        less these, times any weights >= 0, is nowhere negative, g is at most R. A d that is [0, 0] counts for nothing."""
-        question, some = self.question, np.flatnonzero(which & self.alive)
+        """Bound g of a slot over some parts; what bounds it over a part bounds it over parts of that. Every pair has
+            (high - n)(n - low) >= 0, n = d or dz    (s1 dz - dv)(dv - s0 dz) >= 0    eps^2 - ||A d||^2 >= 0, if p = 2
+        and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
+        If R - g, less these times any numbers >= 0, is nowhere negative, g is at most R. (A d of [0, 0] is left out.)"""
+        question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
         if not len(some):
             return
-        row, on, on_slopes, on_ball = question.joints[slot]
-        box, slopes, width = self.box[:, some][..., question.ins], [self.box[..., :0], *self.slopes], question.width
-        free = (box != 0).any(axis=0) | (np.arange(box.shape[2]) >= width)
-        kept = free.any(axis=0)
-        free, unit = free[:, None, kept], np.eye(kept.sum())
-        (dz, ball), of_d = (rows[:, kept] * free for rows in question.forms), kept[:width].sum()
-        middle, radius = around(box[..., kept])
-        tilt, spread = around(np.concatenate(slopes[: 1 + len(question.hidden)], axis=2)[:, some])
-        on, on_slopes = np.where(free[:, 0], on[kept], 1), on_slopes * np.where(spread < 5e-10, 1024, 1)
-        d, dv = (np.broadcast_to(one, (len(some), *one.shape)) for one in (unit[:of_d], unit[of_d:]))
-        rows = np.concatenate([d, dz, dv - tilt[..., None] * dz, dz, ball], axis=1)
-        rows = np.concatenate([rows, np.zeros((*rows.shape[:2], 1))], axis=2)
-        rows[:, : kept.sum(), -1] = -middle
-        on_ball = np.broadcast_to(on_ball, ball.shape[:2])
-        weights = np.concatenate([on, on_slopes, -on_slopes * spread**2, on_ball], axis=1)
-        own, through = row[question.outs][kept] * free[:, 0], row[question.ins[width:]]
-        linear = np.stack([of(own) + of(through) @ of(dz) for of in (np.positive, np.abs)])
-        less = (on * radius**2).sum(axis=1) + on_ball[:, :1].sum(axis=1) * question.eps**2
-        self.tops[some, slot] = np.minimum(self.tops[some, slot], least(rows, weights, linear, less))
-
-    def define(self, file):
-        self.settle()
-        self.join(self.question.define(file), self.alive)
+        (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
+        box = np.concatenate([self.box[..., question.ins], *self.slopes[: len(starts) - 2]], axis=2)[:, some]
+        free = np.pad((box[..., :width] != 0).any(axis=0), ((0, 0), (0, n + 1 - width)), constant_values=True)
+        kept, dz = free.any(axis=0), np.zeros((n - width, n + 1))
+        for layer, a, b, c in zip(question.layers, starts, starts[1:], starts[2:]):
+            dz[b - width : c - width, a:b] = layer.floats[0]
+        free, unit = free[:, None, kept], np.tile(np.eye(kept.sum()), (len(some), 1, 1))
+        dz, ball = (rows[:, kept] * free for rows in (dz, np.pad(question.ball, ((0, 0), (0, n + 1 - width)))))
+        d, dv, one = np.split(unit, [kept[:width].sum(), -1], axis=1)
+        (low, s0), (high, s1) = (
+            (ends[:, :n][:, kept[:-1]], ends[:, n:])
+            for ends in np.nextafter(box.astype(np.float64), [[[-INF]], [[INF]]])[..., None]
+        )
+        numbers, own, through = np.concatenate([d, dz], axis=1), np.append(row[question.outs], 0)[kept] * free, row[question.ins[width:], None]
+        g, size = (of(own) + of(through * dz).sum(axis=1, keepdims=True) for of in (np.negative, abs))
+        rows = [high * one - numbers, s1 * dz - dv, question.eps * one, -ball, g]
+        others = [numbers - low * one, dv - s0 * dz, question.eps * one, ball, one]
+        weights = [np.where(free[:, 0, :-1], on[kept[:-1]], 1), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0]]
+        weights += [np.full((len(some), 1 + len(question.ball)), on_ball), np.ones((len(some), 1))]
+        rows, others, weights = (np.concatenate(some, axis=1) for some in (rows, others, weights))
+        tops = least(rows, others, weights, np.concatenate([abs(rows[:, :-1]), size], axis=1))
+        self.tops[some, slot] = np.minimum(self.tops[some, slot], tops)
 
     def use(self, t, points, targets, weights, y):
         """Take what arguments bound: their target, for pairs with a gap of t or more, or else the gap, of each part."""
