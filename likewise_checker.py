@@ -6,96 +6,96 @@ the certificate: the question (float64 numbers, read as the real numbers they ar
 tree of parts of all pairs. A part has an interval for every number of a pair: x of both people and their difference d,
 per layer z and v = f(z) of both, and dz, dv. A split cuts one of them, a person's categories, or "same category or not"
 in two parts that cover it. An *argument* bounds a linear function of these numbers by multipliers of the equations
-between them. Any multipliers prove something: `Part.bound` says what, and why.
+between them, and of bounds of all differences together (`Part.join`). Any multipliers prove something: `Part.bound`.
 
 Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
 than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
 for underflow): `error`. exp, log, tanh, erfc, and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves
-room for a z that was rounded. With --exact, sums and products are those of rationals.
+room for a z that was rounded. With --exact, sums and products are those of rationals, but for those of `least`.
 Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
 """
 
-import argparse
-import copy
-import functools
-import hashlib
-import io
-import json
-import math
-import os
-import struct
-import sys
-import threading
-import zipfile
+import argparse, copy, functools, hashlib, io, json, math, os, struct, sys, threading, zipfile  # noqa: E401, I001
 from fractions import Fraction
-from itertools import pairwise, takewhile
-
+from itertools import cycle, pairwise, takewhile
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, a second thread only waits
 import numpy as np
 
 INF, LEFT, RIGHT, DIFFERENCE, SIGNS = math.inf, 0, 1, 2, np.array([-1, 1]).reshape(2, 1, 1, 1)
-# Bytes that a question, or a model, may unpack to (a proof is a stream), numbers in a matrix, parts on a path: at most.
-LIMIT, WIDEST, DEEPEST = 1 << 30, 1 << 25, 10_000
-CLOSE = 1e-6  # how far a claimed upper may be below the one derived here, relative to 1 or to itself
+# At most: bytes to unpack, numbers in a matrix, parts on a path, joint bounds, and by how much an upper may be too low.
+LIMIT, WIDEST, DEEPEST, JOINTS, CLOSE = 1 << 30, 1 << 25, 10_000, 16, 1e-6
 EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
-
 class Refused(Exception):
     """The certificate says something that is not so."""
-
 def require(condition, reason):
     if not condition:
         raise Refused(reason)
-
 def real(values):
     """Return numbers to compute with: floats, or the rationals that they are. A box is an array [lows, highs]."""
     return np.asarray(np.frompyfunc(Fraction, 1, 1)(values)) if EXACT[0] else np.asarray(values, dtype=np.float64)
-
 def error(terms, size):
     """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
     return 0 * size if EXACT[0] else (terms + 8) * 2.0**-52 * size + 1e-290
-
 def upper_sum(rows):
     """Bound sums of numbers that are rounded products themselves."""
     return rows.sum(axis=-1) + error(2 * rows.shape[-1], abs(rows).sum(axis=-1))
-
 def meet(a, b):
     """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
     return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
-
 def minus(a, b):
     low, high = a[0] - b[1], a[1] - b[0]
     return np.array([low - error(0, abs(low)), high + error(0, abs(high))])
-
 def times(matrix, box):
     """Bound matrix v over boxes of v."""
     ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
     return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
-
 def agreed(box):
     """Narrow boxes of left, right and their difference by each other."""
     left, right, d = np.moveaxis(box, 2, 0)
     d = meet(d, minus(left, right))
     left, right = meet(left, minus(right, -d[::-1])), meet(right, minus(left, d))
     return np.stack([left, right, meet(d, minus(left, right))], axis=2)
-
 def norm(rows, p):
     """Bound the p-norm of rows of numbers from above, by floats and without overflow."""
     sizes = abs(np.insert(np.asarray(rows, dtype=np.float64), 0, 1e-290, axis=-1))
     peak = sizes.max(axis=-1)
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
-
+def power(sizes):  # of 2, whose square times a size is about 1; none for what is very small or large
+    return np.where((sizes > 1e-100) & (sizes < 1e100), 2.0 ** np.round(np.log2(sizes) / -2), np.nan)
+def least(one, other, weights, sizes):
+    """Return floats R for which R - sum_i weight_i (one_i.(y, 1)) (other_i.(y, 1)) is nowhere negative; INF if that is
+    not shown. The first axis is of questions beside each other; sizes bound |one| and its terms. With the form's matrix
+    H = [[Q, h], [h', R + k]] the least R is h' Q^-1 h - k. A little more is shown by a Cholesky factor of H - c, scaled
+    by powers of 2: one that is found in floats shows that a matrix is no lower than -n 2^-51 times its trace (Rump
+    2006). c pays for that, and for the rounding of H; what R adds to it, scaled, is at most 2."""
+    (count, m, n), others, by, c = one.shape, abs(other), weights[..., None], np.zeros((len(one), 1, 1))
+    half, k_size = other.swapaxes(1, 2) @ (by * one) / -2, (weights * sizes[..., -1] * others[..., -1]).sum(axis=1)
+    H = half + half.swapaxes(1, 2)
+    k, scale = H[:, -1, -1].copy(), power(H[:, range(n - 1), range(n - 1)])[..., None]
+    Q, h = H[:, :-1, :-1] * scale * scale.swapaxes(1, 2), H[:, :-1, -1:] * scale
+    try:
+        for _ in range(2):
+            R = (h * np.linalg.solve(Q - 2 * c * np.eye(n - 1), h)).sum(axis=(1, 2)) - k
+            R = R + 1e-9 * (abs(R) + k_size)
+            to = np.concatenate([scale, power(abs(R) + k_size)[:, None, None]], axis=1)
+            off = to * sum(a.swapaxes(1, 2) @ (by * (b @ to)) for a, b in ((sizes, others), (others, sizes)))
+            H[:, -1, -1] = R + k
+            scaled = H * to * to.swapaxes(1, 2)
+            c = 2.0**-50 * ((m + n + 16) * (2 + off.max(1)[:, None]) + (n + 8) * np.trace(scaled.T)[:, None, None])
+        factor = np.linalg.cholesky(scaled - c * np.eye(n))
+    except np.linalg.LinAlgError:  # of some, and nobody says of which
+        alone = [least(*(rows[[i]] for rows in (one, other, weights, sizes))) for i in range(count) if count > 1]
+        return np.concatenate(alone or [[INF]])
+    return np.where(np.isfinite(factor).all(axis=(1, 2)) & np.isfinite(R), R, INF)
 def straight(*of):
     """Return pieces (as `curved`) of a function that is m z + c between a and b, bend 0."""
     return [(a, b, 0, lambda z, m=m, c=c: real(m) * z + real(c), lambda z, m=m: 0 * z + real(m)) for a, b, m, c in of]
-
 def curved(f, slope, bend, *turns):
     """Return pieces (from, to, bend, f, slope of f) of a function that turns from convex (bend 1) to concave (-1)."""
     f, slope = (lambda z, g=g: real(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
     return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
-
 def sigmoid(z):
     return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
-
 # The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.
 TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
 normal = np.vectorize(lambda z: 0.5 * math.erfc(-z * math.sqrt(0.5)), otypes=[np.float64])
@@ -115,7 +115,6 @@ PIECES = {
     "silu": curved(lambda z: z * sigmoid(z), lambda z: sigmoid(z) * (1 + z * sigmoid(-z)), -1, -TURN, TURN),
     "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * np.exp(-z * z / 2) / TAU**0.5, -1, -ROOT, ROOT),
 }
-
 def apart(k, c, slopes, dz, dv):
     """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes. For k > 0 the largest dv at a dz
     is min(max(s0 dz, s1 dz), dv1): it bends at 0 and where it meets dv1; these and the ends decide. (k < 0: -dv.)"""
@@ -125,10 +124,8 @@ def apart(k, c, slopes, dz, dv):
     z = np.stack([np.broadcast_to(np.clip(point, *dz), k.shape) for point in points])
     value = abs(k) * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
     return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
-
 class Layer:
     """z = weight v + bias and f(z) of each. A question adds where in a row of all numbers its v, z and f(z) are."""
-
     def __init__(self, weight, bias, names):
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
         require(is_layer and (abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "an odd, or huge, layer")
@@ -138,7 +135,6 @@ class Layer:
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
         self.less = -np.array([[[self.bias, self.bias, 0 * self.bias]]] * 2)  # of left, right and difference
-
     def top(self, p, c, low, high):
         """Bound p f(z) - c z over low <= z <= high by the ends of f's pieces, or of a tangent where p f is concave."""
         p, c, low, high = np.broadcast_arrays(p, c, low, high)
@@ -152,8 +148,7 @@ class Layer:
                 rises, falls = g * slope(right) - h >= 0, g * slope(left) - h <= 0
                 left, right = np.where(rises, right, left), np.where(falls & ~rises, left, right)
                 while (right - left > 1e-10 * (1 + abs(left))).any():
-                    middle = left + (right - left) / 2
-                    rises = g * slope(middle) - h > 0
+                    rises = g * slope(middle := left + (right - left) / 2) - h > 0
                     left, right = np.where(rises, middle, left), np.where(rises, right, middle)
                 z[:, bent] = touch = real(np.clip(left, *ends[:, bent]))
                 s, reach = slope(touch), ends[:, bent] - touch
@@ -164,12 +159,10 @@ class Layer:
             found = np.where(inside, (k * value - m * z + more).max(axis=0), -INF)
             best[..., rows] = np.maximum(best[..., rows], found)
         return best
-
     def values(self, box):
         """Bound f(z) over a box of z."""
         signs = np.array([0 * box[0] - 1, 0 * box[0] + 1])
         return signs * self.top(signs, 0 * box[0], *box)
-
     def quotients(self, low, high):
         """Bound all (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
         box = np.array([0 * low + INF, 0 * low - INF])
@@ -178,65 +171,54 @@ class Layer:
             touches = ((a < stop) & (b > start)) | ((a == b) & (a >= start) & (a <= stop))
             z = real(np.clip(ends, start, stop))
             s, off = slope(z), (1 + abs(z if bend else slope(z))) * bool(bend or not EXACT[0]) / 2**48
-            low_now, high_now = box[..., rows]
-            found = np.minimum(low_now, (s - off).min(axis=0)), np.maximum(high_now, (s + off).max(axis=0))
+            found = np.minimum(box[0][..., rows], (s - off).min(0)), np.maximum(box[1][..., rows], (s + off).max(0))
             box[..., rows] = np.where(touches, found, box[..., rows])
         return box
-
 def chain(kinds, prefix, arrays):
     return [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
-
 def enclosed(layers, person):
     """Bound what layers make of a person."""
     box = real([person, person])
     for layer in layers:
         box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
     return box
-
 def digest(*parts):
     """Return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers."""
     told = [q for p in parts for q in ((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else [p])]
     return hashlib.sha256(b"".join(q.encode() if isinstance(q, str) else q.tobytes() for q in told)).hexdigest()
-
 class Domain:
     """Who can exist: bounds of each column, one 1 in each group, whole steps low + i step, constraints A x <= b."""
-
     def __init__(self, plain):
         self.digest, self.width, self.groups, self.steps = digest(json.dumps(plain, sort_keys=True)), 0, [], {}
         for feature in plain["features"]:
-            kind, start = feature["kind"], self.width
+            kind, start, is_hot = feature["kind"], self.width, feature["kind"] == "one_hot"
             require(kind in ("continuous", "integer", "one_hot"), f"a feature is of kind {kind!r}")
-            self.width += len(feature["values"]) if kind == "one_hot" else 1
-            self.groups += [slice(start, self.width)] if kind == "one_hot" else []
+            self.width += len(feature["values"]) if is_hot else 1
+            self.groups += [slice(start, self.width)] if is_hot else []
             if kind != "continuous":  # floats make a value, or a difference of two, whole but for `off` steps
-                of = {"low": 0, "high": 1, "step": 1} if kind == "one_hot" else feature
-                low, high, step = (float(of[key]) for key in ("low", "high", "step"))
+                low, high, step = (0.0, 1.0, 1.0) if is_hot else (float(feature[k]) for k in ("low", "high", "step"))
                 off = 1e-9 + 8 * np.spacing(max(abs(low), abs(high))) / step
                 require(step > 0 and off < 1, "a feature has an odd step")
                 self.steps |= dict.fromkeys(range(start, self.width), (low, high, step, off))
         rows = plain.get("constraints") or {"A": [], "b": []}
         self.box, self.b = (np.array(v, dtype=np.float64) for v in ([plain["lower"], plain["upper"]], rows["b"]))
         self.A = np.array(rows["A"], dtype=np.float64).reshape(-1, self.width)
-        require(self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "a domain has odd shapes")
-        require(all(np.isfinite(a).all() for a in (self.box, self.A, self.b)), "a number is not finite")
+        is_finite = all(np.isfinite(a).all() for a in (self.box, self.A, self.b))
+        require(is_finite and self.box.shape == (2, self.width) and self.b.shape == self.A.shape[:1], "an odd domain")
         require((self.box[0] <= self.box[1]).all() and all(map(self.is_whole, self.box)), "a column has odd ends")
         self.free = ~np.isin(np.arange(self.width), [c for g in self.groups for c in range(g.start, g.stop)])
         starts = np.cumsum([0, *(g.stop - g.start for g in self.groups)], dtype=int)[:-1]
         self.largest = functools.partial(np.maximum.reduceat, indices=starts, axis=-1)  # of each group
-
     def is_whole(self, x):
         """Tell whether all that has steps is the float low + i step for some i, up to high."""
         return all(a <= x[c] <= b and a + round((x[c] - a) / s) * s == x[c] for c, (a, b, s, _) in self.steps.items())
-
     def holds(self, x):
         """Tell whether a person exists, exactly (numbers are rationals now)."""
         fits = x.shape == (self.width,) and bool((np.clip(x, *self.box) == x).all()) and self.is_whole(x)
         return fits and all(x[g].sum() == 1.0 for g in self.groups) and (real(self.A) @ real(x) <= real(self.b)).all()
-
 class Question:
     """How much higher can the left person be scored than the right? Proofs know the numbers of a pair by their place in
     a row: x, z and v of each layer, first the network's, each of left, right and difference; and a 1 at the end."""
-
     def __init__(self, manifest, arrays, sides=("left", "right")):
         form, self.network = manifest["metric"], chain(manifest["activations"], "", arrays)
         self.phi = chain(form["phi"], "phi_", arrays) if form.get("phi") else []
@@ -258,26 +240,29 @@ class Question:
         self.x, self.size = self.places[0], self.places[-1].stop + 1
         for i, layer in enumerate(self.layers):
             source = 0 if i == k else 2 * i  # an embedding begins with x again
-            require(layer.weight.shape[1] == sizes[source], "layers, or network and domain, do not fit")
-            require((2 if source else 18) * layer.weight.size <= WIDEST, "the network is too wide to be checked")
+            is_small = (2 if source else 18) * layer.weight.size <= WIDEST
+            require(is_small and layer.weight.shape[1] == sizes[source], "layers are too wide, or do not fit")
             layer.source, layer.z, layer.v = (self.places[stage] for stage in (source, 2 * i + 1, 2 * i + 2))
-            layer.fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
-        most = (1 << 19) // max(18 * layer.weight.size for layer in self.layers)
-        self.beside = 1 if EXACT[0] else np.clip(most, 1, 64)  # parts at once, some of them empty, with infinite ends
+            fan = None if source else np.kron([*-np.eye(3, dtype=int), *np.eye(3, dtype=int)], layer.weight)
+            layer.fan = None if source else fan.reshape(1, -1, 3, self.width)
+        widest = max(sum(sizes[: 2 * k - 1 : 2]) ** 2 // 8, *(18 * layer.weight.size for layer in self.layers))
+        self.beside = 1 if EXACT[0] else np.clip((1 << 19) // widest, 1, 64)  # parts at once, some of them empty
         self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
         self.compared, before = self.places[compared], sum(sizes) + 2 * sum(sizes[1::2])
         self.mu = slice(before, before + len(self.matrix))  # where the metric's multipliers are in an argument
-        self.count = self.mu.stop + sum(len(person.b) for person in self.people)
-
+        self.count = self.mu.stop + sum(len(person.b) for person in self.people) + JOINTS
+        d, *rest = (np.arange(self.size)[place].reshape(3, -1)[DIFFERENCE] for place in self.places[: 2 * k - 1])
+        self.ins, self.outs = np.hstack([d, *rest[::2]]), np.hstack([d, *rest[1::2]])  # of hidden layers
+        self.starts, self.joints = np.cumsum([0, self.width, *map(len, rest[::2])]), {}
+        self.ball = self.matrix if self.p == 2 and not self.phi else np.empty((0, self.width))  # if it is round
     def digests(self):
         networks = [digest("likewise network 1", *layers) for layers in (self.network, self.phi) if layers]
         metric = digest(f"likewise metric 1 {self.p} {self.matrix.shape}", self.matrix, *networks[1:])
         parts = [networks[0], *(person.digest for person in self.people), metric]
         parts.append(digest("\n".join([*parts, self.eps.hex()])))
         return dict(zip(("network", "left", "right", "metric", "problem"), parts))
-
     @functools.cached_property
     def equations(self):
         """Return the equations that arguments multiply, a row each, as `Part.bound` lists them, and their sizes."""
@@ -290,8 +275,8 @@ class Question:
             rows += [weight @ source[side] + np.outer(bias, numbers[-1]) - z[side] for side in (LEFT, RIGHT)]
         rows.append(-self.matrix @ stages[self.compared.start][DIFFERENCE])
         rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
+        rows.append(np.zeros((JOINTS, self.size)))  # see `Part.define`
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
-
     def tangents(self, t, b, far):
         """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more and |b| <= far.
         Straight: a - b >= t. Logits: a >= g(b) = logit(sigmoid(b) + t), which is convex for 0 <= t < 1, because
@@ -300,13 +285,10 @@ class Question:
         if not self.is_curved:
             return real([ones, t * ones])
         require(0.0 <= t < 1.0 or not len(b), "a threshold is not between 0 and 1")
-        s, r = sigmoid(b), sigmoid(-b)
-        p, q = s + t, r - t
+        p, q = (s := sigmoid(b)) + t, (r := sigmoid(-b)) - t
         slope, value = s * r / (p * q), np.log(p) - np.log(q)
-        wide = 1 + abs(value) + slope * (far + 2 * abs(b))
-        offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * wide
+        offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * (1 + abs(value) + slope * (far + 2 * abs(b)))
         return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
-
     def gap(self, t, slack):
         """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + slack if straight, else t + h(p) as follows.
         A pair with a = g(b) + slack has a gap of t + h(p), h(p) = sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t.
@@ -317,11 +299,9 @@ class Question:
             p = max(t, float(sigmoid(-slack / 2)), 1e-300)
             slack = p * (1 - p) * -math.expm1(-slack) / (p + (1 - p) * math.exp(-slack))
         return t + slack + 1e-13 * (abs(t) + slack)
-
 def take(file, form):
     """Read numbers from a proof, as struct names them; it raises an error where the file is too short."""
     return struct.unpack(form, file.read(struct.calcsize(form)))
-
 def vector(file, length):
     """Read numbers many of which are 0: a bit for each, then those that are not."""
     marks = np.frombuffer(take(file, f"{(length + 7) // 8}s")[0], np.uint8)
@@ -329,24 +309,20 @@ def vector(file, length):
     out[bits] = np.frombuffer(take(file, f"{8 * bits.sum()}s")[0], "<f8")
     require(np.isfinite(out).all(), "a number of the proof is not finite")
     return out
-
 class Part:
     """Some of the pairs: a box of all their numbers, which holds for those with a gap of `since` or more.
     `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both.
     Parts can be put beside each other, to be settled and bounded at once: box[low or high, which part, number]."""
-
     def __init__(self, question):
         self.question, self.since, self.cap, self.alive = question, *np.array([[-INF], [INF]]), np.array([True])
-        self.differ = np.zeros((1, len(question.one.groups)), dtype=bool)
+        self.tops, self.differ = np.full((1, JOINTS), INF), np.zeros((1, len(question.one.groups)), dtype=bool)
         left, right = (real(person.box) for person in question.people)
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
         rest = np.full((2, question.size - 3 * question.width - 1), [[-INF], [INF]])
         self.box = np.concatenate([left, right, d, rest, np.ones((2, 1), dtype=int)], axis=1)[:, None]
-
     def triple(self, place):
         """Return the boxes of left, right and difference: [low or high, which part, which of the three, number]."""
         return self.box[..., place].reshape(*self.box.shape[:2], 3, -1)
-
     def settle(self):
         """Carry intervals through the layers; a number that has no value left shows that no pair is here.
         left - right = difference, of all numbers; f(z_left) - f(z_right) = s dz with s a difference quotient of f."""
@@ -355,15 +331,11 @@ class Part:
         self.alive = self.alive & ~(self.people(0 * x[:1, :1]) == -INF).any(axis=(1, 2))  # a group has nothing left
         for layer in takewhile(lambda _: self.alive.any(), question.layers):
             z, v, source = (self.triple(place) for place in (layer.z, layer.v, layer.source))
-            if layer.fan is None:
-                ends = times(layer.weight, source)
-            else:
-                sums = upper_sum(self.people(layer.fan.reshape(1, -1, *x.shape[2:])))
-                ends = SIGNS * sums.reshape(-1, 2, *z.shape[2:]).swapaxes(0, 1)
+            ends = times(layer.weight, source) if layer.fan is None else upper_sum(self.people(layer.fan))
+            ends = ends if layer.fan is None else SIGNS * ends.reshape(-1, 2, *z.shape[2:]).swapaxes(0, 1)
             z[:] = agreed(meet(z, minus(ends, layer.less)))
             if (same := layer.twins) is not None:
-                low, high = z[..., None, :]
-                z[:] = [np.where(same, low, -INF).max(axis=-1), np.where(same, high, INF).min(axis=-1)]
+                z[:] = [s * np.where(same, s * one[..., None, :], -INF).max(axis=-1) for s, one in zip((1, -1), z)]
             self.alive = self.alive & ~(z[0] > z[1]).any(axis=(1, 2))
             z[:, ~self.alive] = 0  # what is empty goes on beside the others, with numbers that are finite
             slopes = layer.quotients(z[0, :, :2].min(axis=1), z[1, :, :2].max(axis=1))
@@ -375,7 +347,6 @@ class Part:
         tops = zip(self.alive, *(map(float, self.box[1, :, k]) for k in (question.d, question.scored)))
         gaps = [np.fmin(question.gap(0.0, d), scored) if alive else -INF for alive, d, scored in tops]  # NaN: nothing
         self.cap = np.fmin(self.cap, np.maximum(gaps, self.since))
-
     def people(self, c):
         """Return numbers whose sum bounds c.(left, right, difference) over the people of each part, row by row.
         In a group one category of each person has its 1; the difference is 0, or 1 in one column and -1 in another."""
@@ -388,15 +359,15 @@ class Part:
             total.append(one.largest(np.where(x[1, ..., :2, :] > 0.5, c[..., :2, :], -INF)))
             total.append(np.maximum(one.largest(gain) + one.largest(lose), stays))
         return np.concatenate([terms.reshape(*terms.shape[:2], -1) for terms in total], axis=2)
-
     def bound(self, t, points, targets, weights, y):
         """Bound  sum_i weight_i (a - slope_i b - offset_i) + target  from above over the pairs of this part.
         a, b are the scores, or logits; each bracket is >= 0 for a pair with a gap of t; the target is a number of the
         pair with a sign, or nothing (sign 0). Added to this, times ANY multipliers y, are
             d - x_left + x_right = 0, the same of every z and v       W v + bias - z = 0, left and right, of every layer
             w - A d = 0, A being the metric's (multipliers mu)        b - A x >= 0, left and right: the side constraints
-        (the last times numbers >= 0). That adds nothing, or what is not below 0. What then multiplies each number is
-        known, and the sum is bounded piece by piece: x and d by `people`, v = f(z) with z by `top`, dv with dz by
+            R - g >= 0, g being what a slot defines, a function of differences, and R what `join` bounds it by
+        (the last two times numbers >= 0). That adds nothing, or what is not below 0. What then multiplies each number
+        is known, and the sum is bounded piece by piece: x and d by `people`, v = f(z) with z by `top`, dv with dz by
         `apart`, mu.w by Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q only makes it larger). What a coefficient
         may be off by, being a float, counts times the largest value of what it multiplies."""
         question, count, p = self.question, len(targets), self.question.p
@@ -410,6 +381,10 @@ class Part:
         total = [error(question.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
         rows = (1, count) if self.box.shape[1] == 1 else (count, 1)  # of one part, or one of each
         total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(*rows, 3, -1))]
+        for slot, by in ((one, y[:, one - JOINTS]) for one in question.joints if y[:, one - JOINTS].any()):
+            self.join(slot, (by > 0).reshape(-1, len(self.alive)).any(axis=0))
+            tops = np.array([real(top)[()] if top < INF else INF for top in self.tops[:, slot]], dtype=y.dtype)
+            total.append(np.where(by > 0, by * tops, 0))
         for layer, slopes in zip(question.layers, self.slopes):
             z, v = self.triple(layer.z), self.triple(layer.v)
             k, m = (c[:, place].reshape(count, 3, -1) for place in (layer.v, layer.z))
@@ -417,20 +392,56 @@ class Part:
             total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE]))
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
-
+    def define(self, file):
+        """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g."""
+        question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
+        (slot,), row = take(file, "<B"), vector(file, question.size)
+        weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0
+        is_small = len(heights) and (3 * len(row) + len(question.ball)) * len(question.ins) <= WIDEST
+        require(is_small and slot < JOINTS and slot not in question.joints, "a joint bound too wide, or of no new slot")
+        require(not np.delete(row, [*question.ins, *question.outs]).any(), "a joint bound of more than differences")
+        d, *on, (ball,) = np.split(weights, np.cumsum([width, *np.repeat(heights, 2)]))
+        question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball * bool(len(question.ball))
+        question.equations[0][slot - JOINTS], question.equations[1][slot - JOINTS] = real(row), real(abs(row))
+        self.settle()
+        if self.alive.any():
+            self.join(slot, self.alive)
+    def join(self, slot, which):
+        """Bound g of a slot over some parts; what bounds it over a part bounds it over parts of that. Every pair has
+            (high - n)(n - low) >= 0, n = d or dz    (s1 dz - dv)(dv - s0 dz) >= 0    eps^2 - ||A d||^2 >= 0, if p = 2
+        and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
+        If R - g, less these times any numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out."""
+        question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
+        (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
+        box = np.concatenate([self.box[..., question.ins], *self.slopes[: len(starts) - 2]], axis=2)[:, some]
+        ends, more = np.nextafter(box.astype(np.float64), [[[-INF]], [[INF]]])[..., None], ((0, 0), (0, n + 1 - width))
+        free, dz = np.pad((box[..., :width] != 0).any(axis=0), more, constant_values=True), np.zeros((n - width, n + 1))
+        for layer, a, b, c in zip(question.layers, starts, starts[1:], starts[2:]):
+            dz[b - width : c - width, a:b] = layer.floats[0]
+        kept = free.any(axis=0) | (np.arange(n + 1) >= width)
+        free, unit = free[:, None, kept], np.tile(np.eye(kept.sum()), (len(some), 1, 1))
+        dz, ball = (rows[:, kept] * free for rows in (dz, np.pad(question.ball, more)))
+        d, dv, one = np.split(unit, [kept[:width].sum(), -1], axis=1)
+        (low, high), (s0, s1), numbers = ends[:, :, :n][:, :, kept[:-1]], ends[:, :, n:], np.hstack([d, dz])
+        own, through = np.append(row[question.outs], 0)[kept] * free, row[question.ins[width:], None]
+        g, size = (of(own) + of(through * dz).sum(axis=1, keepdims=True) for of in (np.negative, abs))
+        left = np.hstack([high * one - numbers, s1 * dz - dv, question.eps * one, -ball, g])
+        right = np.hstack([numbers - low * one, dv - s0 * dz, question.eps * one, ball, one])
+        weights = [np.where(free[:, 0, :-1], on[kept[:-1]], 1), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0]]
+        weights = np.hstack([*weights, np.tile([on_ball] * (1 + len(question.ball)) + [1], (len(some), 1))])
+        tops = least(left, right, weights, np.hstack([abs(left[:, :-1]), size]))
+        self.tops[some, slot] = np.minimum(self.tops[some, slot], tops)
     def use(self, t, points, targets, weights, y):
         """Take what arguments bound: their target, for pairs with a gap of t or more, or else the gap, of each part."""
         self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
-        for i, (value, (k, sign), weight) in enumerate(zip(shown, targets, weights.sum(axis=1))):
+        for value, (k, sign), weight, part in zip(shown, targets, weights.sum(axis=1), cycle(range(len(self.cap)))):
             if sign:
                 self.narrow(k, sign, sign * value)
                 self.since = np.maximum(self.since, t)
             else:
                 slack = -1.0 if value < 0 else float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
-                part = i % len(self.cap)
                 self.cap[part] = np.fmin(self.cap[part], np.maximum(self.question.gap(t, slack), self.since[part]))
-
     def narrow(self, k, sign, value):
         """Move the upper (sign 1) or lower end of an interval inward, to a whole step if the number has steps: x is low
         + i step with i <= (value - low) / step + off; a difference is 0, or within off of whole steps other than 0."""
@@ -441,12 +452,11 @@ class Part:
             count = sign * math.floor(sign * (float(value) - low) / step + off)
             ends.append(real(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
         self.box[end, 0, k] = sign * min(sign * one for one in ends)
-
     def split(self, file, tag):
         """Return the two parts of a split, which together cover this one."""
         question, halves = self.question, [copy.copy(self), copy.copy(self)]
         for half in halves:
-            half.box, half.differ = self.box.copy(), self.differ.copy()
+            half.box, half.differ, half.tops = self.box.copy(), self.differ.copy(), self.tops.copy()
         if tag == b"Z":  # a number up to a value, or from it on
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
@@ -465,7 +475,6 @@ class Part:
             high[~some] = 0
             low[:] = np.where((high > 0.5) & ((high > 0.5).sum() == 1), 1, low)
         return halves
-
 def arguments(question, file):
     """Read arguments: their threshold and the points of its lines, what each is about, and its multipliers."""
     t, lines, count = take(file, "<dHH")
@@ -477,29 +486,27 @@ def arguments(question, file):
     weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
     y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
     return t, points, targets, weights, y
-
 def closed(leaves):
     """Return the largest gap of some parts, each with its last argument, all of one threshold."""
     parts, said = zip(*leaves)
     stack, points = copy.copy(parts[0]), np.unique(np.concatenate([one[1] for one in said]))
-    for name in ("box", "since", "cap", "alive", "differ"):
+    for name in ("box", "since", "cap", "alive", "differ", "tops"):
         setattr(stack, name, np.concatenate([getattr(part, name) for part in parts], axis=int(name == "box")))
     weights = np.zeros((len(said), len(points)), dtype=stack.box.dtype)
     for row, (_, own, _, given, _) in zip(weights, said):
         np.add.at(row, np.searchsorted(points, own), given[0])
     stack.use(said[0][0], points, [(0, 0)] * len(said), weights, np.concatenate([one[4] for one in said]))
     return stack.cap.max()
-
 def upper_bound(question, file):
     """Walk the tree of a proof, depth first, and return the largest gap it leaves. Leaves are closed some at once."""
     worst, todo, leaves = -INF, [Part(question)], []
     nothing = np.empty(0), [(0, 0)], np.empty((1, 0)), real(np.zeros((1, question.count)))  # said of an empty part
     while todo:
         part, last = todo.pop(), None
-        while (tag := take(file, "c")[0]) == b"A":
+        while (tag := take(file, "c")[0]) in (b"A", b"J"):
             if last:
                 part.use(*last)
-            last = arguments(question, file)
+            last = arguments(question, file) if tag == b"A" else part.define(file)
         if last and (tag != b"E" or last[2] != [(0, 0)]):
             last = part.use(*last)
         if tag == b"E":
@@ -512,14 +519,12 @@ def upper_bound(question, file):
             todo += part.split(file, tag)[::-1]
     require(not file.read(1), "the proof goes on after its end")
     return max(0.0, question.factor * float(max(worst, closed(leaves))))
-
 def unpacked(file):
     """Return the arrays of an npz, numbers as float64; nothing is unpickled, or unpacked beyond the limit."""
     with np.load(io.BytesIO(file.read(LIMIT)), allow_pickle=False) as arrays:
         if sum(entry.file_size for entry in arrays.zip.infolist()) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
         return {n: a if a.dtype.kind == "U" else a.astype("<f8", casting="same_kind") + 0.0 for n, a in arrays.items()}
-
 def model_digest(path, manifest):
     """Return the digest of the network of a model file (npz: W0, b0, ..., activations) that a certificate is about."""
     with open(path, "rb") as file:
@@ -530,7 +535,6 @@ def model_digest(path, manifest):
     k = int(manifest.get("output", 0)) if heights[-1] > 1 else 0
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return digest("likewise network 1", *hidden, Layer(last.floats[0][[k]], last.floats[1][[k]], [kind]))
-
 def lower_bound(question, one, other):
     """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
     EXACT[0], p, power = True, question.p, int(question.p) if question.p in (1.0, 2.0, 3.0) else 1
@@ -544,12 +548,11 @@ def lower_bound(question, one, other):
     EXACT[0] = False
     low, high = minus(enclosed(question.network, one), enclosed(question.network, other))
     return max(0.0, float(low[0]), -float(high[0]))
-
 def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
-    if manifest["format"] != "likewise certificate" or manifest["version"] not in (1, 2, 3, 4, 5):
-        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 5")
+    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 7):
+        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 6")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
     question, found["claimed"] = Question(manifest, arrays), [low, high]
     for name, told in question.digests().items():
@@ -558,7 +561,7 @@ def derive(found, archive, model, network, exact):
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
     require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 5 else {}  # before, none of this form
+    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 6 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")
     for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):
@@ -572,7 +575,6 @@ def derive(found, archive, model, network, exact):
         require(proof.get("kind") != "tree", f"the proof shows only an upper of {found['upper']:.9g}")
         found["trusted"] = [*map(str, manifest["trusted"] or ["the engine: the certificate has no proof"])]
     found["code"] = 20 if found["trusted"] else 0
-
 def check(path, model=None, exact=False, network=None):
     """Return {ok, lower, upper, trusted, reasons, code, claimed}; `model` (an npz) or `network` (a digest) must fit."""
     found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
@@ -585,16 +587,14 @@ def check(path, model=None, exact=False, network=None):
     except Exception as fault:  # noqa: BLE001 - whatever a file that is none of ours makes the libraries raise
         found |= {"code": 2, "reasons": [f"cannot read {path}: {type(fault).__name__}: {fault}"[:300]]}
     return found | {"ok": found["code"] == 0}
-
 def main(argv=None):
     parser = argparse.ArgumentParser(description="Check a likewise certificate, without likewise.")
     parser.add_argument("path", metavar="FILE.cert")
     parser.add_argument("model", nargs="?", metavar="MODEL.npz", help="is this the network that it is about?")
     parser.add_argument("--exact", action="store_true", help="rational arithmetic, for small networks")
     found = check(**vars(parser.parse_args(argv)))
-    print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]])
-    print(*(f"  {name:8}  {found[name]}" for name in ("lower", "upper", "claimed", "trusted", "reasons")), sep="\n")
+    told = [f"  {name:8}  {found[name]}" for name in ("lower", "upper", "claimed", "trusted", "reasons")]
+    print({0: "verified", 10: "refused", 20: "rests on trust", 2: "unreadable"}[found["code"]], *told, sep="\n")
     return found["code"]
-
 if __name__ == "__main__":
     sys.exit(main())

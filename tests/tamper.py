@@ -90,7 +90,11 @@ def read_record(file: Any, question: Any, tag: bytes) -> bytes:
         for _ in range(count):
             checker.vector(file, lines + question.count)
         return b"L" if sign == 0 else b"D" if place < 3 * question.width else b"T"
-    if tag == b"Z":
+    if tag == b"J":
+        checker.take(file, "<B")
+        checker.vector(file, question.size)
+        checker.vector(file, 2 * len(question.ins) - question.width + 1)
+    elif tag == b"Z":
         checker.take(file, "<Id")
     elif tag in (b"C", b"S"):
         _, group = checker.take(file, "<BH")
@@ -354,6 +358,14 @@ MUTATIONS: dict[str, Callable[[Opened, Rng], None]] = {
     "a leaf's multiplier stretched": float_edit(b"L", stretch),
     "a lemma's multiplier turned": float_edit(b"T", flip),
     "a lemma's multiplier stretched": float_edit(b"T", stretch),
+    "a joint bound left out": in_record(b"J", nothing_instead),
+    "a joint bound twice": in_record(b"J", lambda c, a, b, r: bytes(c[:b] + c[a:])),
+    "a joint bound elsewhere": in_record(b"J", at_offset(1, "<B", lambda k, r: int(r.integers(256)))),
+    "a joint bound of other numbers": in_record(b"J", at_offset(2, "<I", lambda k, r: k ^ int(r.integers(1, 1 << 32)))),
+    "a joint bound's number turned": float_edit(b"J", flip),
+    "a joint bound's number stretched": float_edit(b"J", stretch),
+    "a joint bound's number that is none": float_edit(b"J", lambda x, r: float(r.choice([np.nan, np.inf, 1e308, 0.0]))),
+    "a joint bound cut off": in_record(b"J", lambda c, a, b, r: bytes(c[: int(r.integers(a + 1, b))] + c[b:])),
     "who can differ turned": float_edit(b"D", flip),
     "a column's bound of the other side": in_record(b"D", at_target(4, "<b", lambda s, r: -s)),
     "a bound of another column": in_record(b"D", at_target(0, "<I", lambda j, r: j ^ 1)),

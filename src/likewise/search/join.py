@@ -48,7 +48,7 @@ def join(root: Root) -> bool:
         root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
         if root.run.done or root.slots == JOINTS:
             break
-        joint = forms.joint(*_differences(root, argument), time.monotonic() + SHARE * root.run.seconds_left)
+        joint = forms.joint(*_differences(argument), time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
             break
         root.log.joint(root.slots, joint)
@@ -79,12 +79,6 @@ def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
     return slack, relaxed.argument(bounds, session.proof)
 
 
-def _differences(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
+def _differences(argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
     """Return what an argument makes of all differences: nu, both and turn, with what it takes from earlier joints."""
-    nu, both, turn = argument.nu.copy(), [*argument.both[:-1]], [*argument.turn[:-1]]
-    for slot, joint in root.joints.items():
-        y = max(float(argument.joint[slot]), 0.0)
-        nu += y * joint.nu
-        both = [one + y * other for one, other in zip(both, joint.both, strict=True)]
-        turn = [one + y * other for one, other in zip(turn, joint.turn, strict=True)]
-    return nu, tuple(both), tuple(turn)
+    return argument.nu, argument.both[:-1], argument.turn[:-1]

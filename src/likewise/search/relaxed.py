@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit, logit
@@ -93,8 +94,17 @@ class Relaxed:
         return self.argued(proof.multipliers, self.template.lines(bounds.layers), proof.mu)
 
     def argued(self, y: Array, lines: Sequence[Lines], mu: Array | None = None) -> Argument:
-        """Return the argument that multipliers of rows make, given the lines of the part they are of."""
-        return self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
+        """Return the argument that multipliers of rows make, given the lines of the part they are of.
+
+        The model has joints of v and z of both sides, a proof of dv and dz: the equations between them take these over.
+        """
+        argument = self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
+        both, turn = [*argument.both], [*argument.turn]
+        for slot, joint in self.joints.items():
+            times = max(float(argument.joint[slot]), 0.0)
+            for k in range(len(joint.both)):
+                both[k], turn[k] = both[k] + times * joint.both[k], turn[k] + times * joint.turn[k]
+        return replace(argument, both=tuple(both), turn=tuple(turn))
 
     def bent(self, point: Array) -> float:
         """Return how far the slack of a model's point exceeds what its two logits make of it: more tangents help."""
