@@ -9,7 +9,10 @@ constexpr double BELOW = -1e-8;          // a slack that is surely below 0
 constexpr double AGAIN = 0.7;            // a part whose slack fell to this share since its dz were narrowed has it done again
 constexpr double LEAST = 0.02;           // of its width, by which an interval must get narrower to be worth a lemma
 constexpr double COARSE = 0.3;
+constexpr double CLOSES = 0.15, REMEMBERED = 100;  // parts closed, of those asked for all differences together, to go on so
+constexpr long SELDOM = 8;               // else one of so many is asked
 constexpr long TRIAL = 30;               // steps of the simplex method in a trial
+constexpr double GUESSED = 10;           // steps for each neuron, before it is known how many it takes
 constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
 
 inline Worker::Worker(Tree &tree) : tree_(tree) {
@@ -62,6 +65,35 @@ inline double Worker::maximise(Tableau &tableau, long most, bool &finished, Mult
     return slack;
 }
 
+// Bound a part with what holds of all its differences together. Splits are chosen by the program without: this is as high in
+// both halves of most of them. The multipliers of the last such program often do; if they do not, it takes many steps, and is
+// worth them only where it closes parts.
+inline void Worker::bound_together(const Tableau &tableau, long most, Bound &out) {
+    const Question &q = tree_.question;
+    join(out.part);
+    double slack = INF;
+    Multipliers y;
+    if (!recent_.rows.empty()) {
+        y = recent_;
+        slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
+        q.program.straighten(y, tableau.slopes);
+    }
+    if (!(slack < 0) && (closed_ > CLOSES * (asked_ + 5) || ++passed_ % SELDOM == 0)) {
+        if (!aside_) aside_ = std::make_unique<Tableau>(tableau);
+        *aside_ = tableau;
+        bool finished = false;
+        slack = maximise(*aside_, most, finished, y);
+        recent_ = aside_->multipliers();
+        asked_ += 1;
+        closed_ += slack < 0;
+        if (asked_ > REMEMBERED) asked_ /= 2, closed_ /= 2;
+    }
+    if (!(slack < out.slack)) return;
+    out.is_open = !(slack < 0);
+    out.own = gap_from_slack(q.curved, q.t, slack);
+    out.y = std::move(y);
+}
+
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
     const Question &q = tree_.question;
     out.part = std::move(part);
@@ -75,20 +107,7 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
     out.x.resize(q.program.variables());
     tableau.point(out.x);
     out.own = gap_from_slack(q.curved, q.t, out.slack);
-    if (out.is_open && most > TRIAL && !q.joints.empty()) {
-        // Splits are chosen by the program without: what holds of all together is as high in both halves of most of them.
-        if (!aside_) aside_ = std::make_unique<Tableau>(tableau);
-        *aside_ = tableau;
-        join(out.part);
-        Multipliers y;
-        bool finished = false;
-        const double slack = maximise(*aside_, most, finished, y);
-        if (slack < out.slack) {
-            out.is_open = !(slack < 0);
-            out.own = gap_from_slack(q.curved, q.t, slack);
-            out.y = std::move(y);
-        }
-    }
+    if (out.is_open && most > TRIAL && !q.joints.empty()) bound_together(tableau, most, out);
     out.upper = std::min(known, out.own);
     bounded_++;
     std::lock_guard<std::mutex> lock(tree_.mutex_);
@@ -197,6 +216,7 @@ inline bool Worker::record(int id, const Bound &now) {
     Node &node = tree_.nodes[id];
     if (!now.is_open || now.own < node.upper) keep(node, now, tree_.model);
     node.upper = std::min(node.upper, now.upper);
+    node.rank = std::min(node.rank, now.slack);
     if (now.is_open) return true;
     node.state = now.alive ? CLOSED : EMPTY;
     node.part.reset();
@@ -214,7 +234,9 @@ inline void Worker::look(const Bound &now) {
 inline bool Worker::worth_narrowing(int id, const Bound &now) {
     std::lock_guard<std::mutex> lock(tree_.mutex_);
     if (tree_.nodes[id].settled == INF) tree_.nodes[id].settled = now.slack;  // the whole has been narrowed before
-    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled && narrowing_ < tree_.question.narrowing * double(here_->pivots + 200);
+    const double expected = tree_.narrowed > 0 ? tree_.narrowing / double(tree_.narrowed) : GUESSED * tree_.question.neurons;
+    return now.finished && now.slack < AGAIN * tree_.nodes[id].settled &&
+           tree_.narrowing + expected < tree_.question.narrowing * double(tree_.steps + 200);
 }
 
 // Narrow the dz of a part's open neurons, for pairs at the threshold (so that the slack is at least 0), and bound it anew.
@@ -226,7 +248,6 @@ inline void Worker::narrow(int id, Bound &now) {
     spare_->accuracy = COARSE;
     if (!settle(q, now.part, values_)) return;
     shape(now.part, *spare_);
-    join(now.part);
     low_[q.goal] = std::max(low_[q.goal], 0.0);
     std::vector<Lemma> lemmas;
     for (size_t index = 0; index < q.layers.size(); index++) {
@@ -249,7 +270,11 @@ inline void Worker::narrow(int id, Bound &now) {
             }
         }
     }
-    narrowing_ += spare_->pivots - before;
+    {
+        std::lock_guard<std::mutex> lock(tree_.mutex_);
+        tree_.narrowing += double(spare_->pivots - before);
+        tree_.narrowed++;
+    }
     spare_->accuracy = here_->accuracy;
     Part part = now.part;
     bool alive = true;

@@ -107,6 +107,7 @@ inline void Worker::run() {
             } else if (!tree_.heap_.empty()) {
                 id = tree_.heap_.top().second;
                 tree_.heap_.pop();
+                tree_.uppers_.erase(tree_.uppers_.find(tree_.nodes[id].upper));
             }
             if (id >= 0) {
                 tree_.active_[me] = id;
@@ -231,11 +232,12 @@ inline int Worker::divide(int id, const Split &split, const Bound halves[2], dou
         node.depth = parent.depth + 1;
         keep(node, bound, tree_.model);
         node.upper = bound.upper;
+        node.rank = std::min(parent.rank, bound.slack);
         node.settled = parent.settled;
         if (bound.is_open && bound.own >= upper) node.shown = parent.shown;  // what is known of the whole is better
         node.state = !bound.alive ? EMPTY : bound.is_open ? OPEN : CLOSED;
         if (bound.is_open) node.part = std::make_unique<Part>(bound.part);
-        if (bound.is_open && (next < 0 || bound.upper > tree_.nodes[next].upper)) next = first + half;
+        if (bound.is_open && (next < 0 || tree_.wider(first + half, next))) next = first + half;
     }
     Node &parent = tree_.nodes[id];
     parent.state = SPLIT;

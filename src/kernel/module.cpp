@@ -8,6 +8,8 @@
 namespace py = pybind11;
 using namespace likewise;
 
+constexpr double FAR = 1e12;  // beyond all that a row with an upper end of its own can be
+
 template <class T> std::vector<T> list(const py::handle &from) {
     auto array = py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(from);
     if (!array) throw py::error_already_set();
@@ -145,11 +147,9 @@ static Question question_of(const py::dict &d) {
     }
     p.transpose();
     for (const py::handle &one : d["joints"]) q.joints.push_back(joint_of(one.cast<py::dict>()));
-    for (const Joint &joint : q.joints) {  // of a tree, whose parts are told of them only where that is asked for
-        double most = 1.0;
-        for (int k = p.start[joint.row]; k < p.start[joint.row + 1]; k++)
-            most += std::max(p.value[k] * q.low[p.index[k]], p.value[k] * q.high[p.index[k]]);
-        q.high[p.columns + joint.row] = most + 1e-6 * std::fabs(most);
+    for (const Joint &joint : q.joints) {  // of a tree: a dense row that is never outside stays out of the way
+        q.low[p.columns + joint.row] = -FAR;
+        q.high[p.columns + joint.row] = FAR;
     }
     q.x[0] = list<int>(d["x_left"]);
     q.x[1] = list<int>(d["x_right"]);

@@ -38,6 +38,7 @@ struct Node {
     int8_t state = OPEN;
     Split split;
     double upper = INF;
+    double rank = INF;     // the slack of its own program, without what holds of all differences together
     int depth = 0;
     double settled = INF;  // the slack when its dz were last narrowed
     Shown shown;

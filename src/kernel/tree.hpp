@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <queue>
+#include <set>
 #include <thread>
 
 #include "joint.hpp"
@@ -28,8 +29,11 @@ class Worker {
     std::vector<Interval> values_[3];
     std::vector<Recall> recall_;
     Joiner joiner_;
+    Multipliers recent_;  // of the last program with joints
+    double asked_ = 0, closed_ = 0;
+    long passed_ = 0;
     std::vector<std::pair<int, double>> changes_;
-    long bounded_ = 0, narrowing_ = 0;
+    long bounded_ = 0;
 
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
     std::vector<Split> candidates(const Part &part, const std::vector<double> &x) const;
@@ -48,6 +52,7 @@ class Worker {
     bool worth_narrowing(int id, const Bound &now);
     void shape(const Part &part, Tableau &tableau);
     void join(const Part &part);
+    void bound_together(const Tableau &tableau, long most, Bound &out);
     double maximise(Tableau &tableau, long most, bool &finished, Multipliers &y);
 };
 
@@ -57,7 +62,8 @@ class Tree {
     std::vector<Node> nodes;
     std::vector<Pair> pairs;
     std::vector<std::vector<double>> points;  // of parts that cannot be split
-    long bounded = 0, steps = 0;
+    long bounded = 0, steps = 0, narrowed = 0;
+    double narrowing = 0;  // steps to narrow parts
     int model = 0;
 
     // `upper` is what is proven of the whole, and how is known elsewhere: so is that of nodes that have no multipliers.
@@ -73,10 +79,7 @@ class Tree {
     void renew(Question q, const Part &root) {
         question = std::move(q);
         model++;
-        for (int id : stuck_) {
-            nodes[id].state = OPEN;
-            push(id);
-        }
+        for (int id : stuck_) nodes[id].state = OPEN;
         stuck_.clear();
         workers_.clear();
         for (Node &node : nodes)
@@ -85,12 +88,8 @@ class Tree {
                 node.upper = -INF;
                 node.part.reset();
             }
-        std::vector<std::pair<double, int>> rest;
-        for (; !heap_.empty(); heap_.pop())
-            if (nodes[heap_.top().second].part) rest.push_back(heap_.top());
-        for (const auto &one : rest) heap_.push(one);
-        newest_.erase(std::remove_if(newest_.begin(), newest_.end(), [this](int id) { return !nodes[id].part; }),
-                      newest_.end());
+        newest_.clear();
+        gather();
     }
 
     // Split an open part as an earlier search did, and return its halves; nothing is known of their bounds. Of a tree
@@ -106,6 +105,7 @@ class Tree {
             node.parent = id;
             node.depth = nodes[id].depth + 1;
             node.upper = nodes[id].upper;
+            node.rank = nodes[id].rank;
             node.part = std::make_unique<Part>();
             if (!part || !halve(question, *part, split, half, *node.part) || !settle(question, *node.part, values)) {
                 node.state = EMPTY;
@@ -122,6 +122,7 @@ class Tree {
     // Take up all open parts after `divide`.
     void gather() {
         heap_ = {};
+        uppers_.clear();
         for (size_t k = 0; k < nodes.size(); k++)
             if (nodes[k].part) push(int(k));
     }
@@ -146,7 +147,7 @@ class Tree {
 
     double upper() const {
         double most = -INF;
-        if (!heap_.empty()) most = heap_.top().first;
+        if (!heap_.empty()) most = *uppers_.rbegin();
         for (int id : newest_) most = std::max(most, nodes[id].upper);
         for (int id : stuck_) most = std::max(most, nodes[id].upper);
         for (int id : active_)
@@ -159,7 +160,8 @@ class Tree {
 
   private:
     friend class Worker;
-    std::priority_queue<std::pair<double, int>> heap_;
+    std::priority_queue<std::pair<double, int>> heap_;  // the widest program first
+    std::multiset<double> uppers_;                      // of parts in the heap
     std::vector<int> newest_, stuck_, active_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::map<std::array<int, 4>, Brought> brought_;
@@ -169,10 +171,16 @@ class Tree {
     double known_ = 0, better_ = 0, wanted_ = 0;
 
     void push(int id) {
-        if (heap_.size() < MOST)
-            heap_.emplace(nodes[id].upper, id);
-        else
+        if (heap_.size() < MOST) {
+            heap_.emplace(nodes[id].rank, id);
+            uppers_.insert(nodes[id].upper);
+        } else {
             newest_.push_back(id);
+        }
+    }
+
+    bool wider(int one, int other) const {
+        return std::make_pair(nodes[one].rank, nodes[one].upper) > std::make_pair(nodes[other].rank, nodes[other].upper);
     }
 
     static bool within(Part &part, const Part &root) {

@@ -31,6 +31,7 @@ POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, an
 MOST = 2_000_000  # parts of a tree, of some thousand bytes each
 STUCK = 8  # parts that cannot be split whose points are looked at
 PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for it
+BEATS = 0.05  # of the gap, by which a root must beat the whole tree for another one to begin
 LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
 
 
@@ -122,14 +123,14 @@ class Fast:
         self.tree.renew(told, compiled.root(self.root.bounds))
 
     def replant(self) -> None:
-        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows as much as the tree."""
+        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree."""
         before, shown = self.run.seconds, self.run.upper
         self.root.narrow(PATIENCE_SHARE, ALL)
         self.begun = self.run.seconds
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
         if self.run.done:
             return
-        if self.root.proven <= shown:
+        if self.root.proven < shown - BEATS * (shown - self.run.lower):
             self.plant()
         else:
             self.renew()
