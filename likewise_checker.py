@@ -76,7 +76,7 @@ def least(one, other, weights, sizes):
     try:
         for _ in range(2):
             R = (h * np.linalg.solve(Q - 2 * c * np.eye(n - 1), h)).sum(axis=(1, 2)) - k
-            R = R + 1e-9 * (abs(R) + k_size)
+            R = R + 1e-9 * abs(R) + 4 * c[:, 0, 0] * (abs(R) + k_size)
             to = np.concatenate([scale, power(abs(R) + k_size)[:, None, None]], axis=1)
             off = to * sum(a.swapaxes(1, 2) @ (by * (b @ to)) for a, b in ((sizes, others), (others, sizes)))
             H[:, -1, -1] = R + k

@@ -17,7 +17,7 @@ import likewise as lw
 import likewise_checker as checker
 from likewise.bounds.joint import Forms
 from likewise.proof.coding import sparse
-from likewise.search import fast, milp, root, search
+from likewise.search import fast, join, milp, root, search
 from likewise.search.primal import Primal
 
 SEED, NAME = 2, "proof/0.bin"
@@ -41,9 +41,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("joint")
 
 
+def rest_on_joints(patch: pytest.MonkeyPatch) -> None:
+    """Let a root show what it can by joints alone: nothing is narrowed, and nothing is split."""
+    patch.setattr(join, "FIRST", 0.0)
+    patch.setattr(fast.Fast, "close", lambda self: None)
+
+
 @functools.cache
 def honest(case: tuple[str, float], folder: Path) -> Path:
-    cert = search(problem(*case), engine="branch", solver="highs", seconds=3, gap=1e-2, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        rest_on_joints(patch)
+        cert = search(problem(*case), engine="branch", solver="highs", seconds=3, gap=1e-2, threads=1)
     return cert.save(folder / f"{case[0]}{case[1]}.cert")
 
 
@@ -265,6 +273,7 @@ def test_a_fault_of_the_engine_is_noticed(fault, folder, monkeypatch):
     monkeypatch.setattr(Primal, "look", lambda *_: None)
     for module in (fast, milp, root):
         monkeypatch.setattr(module, "repaired", lambda *_: None)
+    rest_on_joints(monkeypatch)
     monkeypatch.setattr("likewise.search.join.Forms", fault)
     monkeypatch.setattr(Forms, "holds", lambda *_: True)
     try:

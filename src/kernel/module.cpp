@@ -145,6 +145,7 @@ static Question question_of(const py::dict &d) {
         if (q.layers.back().is_curved()) bend_lines(one.cast<py::dict>(), q.layers.back(), p);
         q.neurons += q.layers.back().height;
     }
+    if (p.shape && !p.bends.empty()) throw std::invalid_argument("the interior point method takes relu networks alone");
     p.transpose();
     for (const py::handle &one : d["joints"]) q.joints.push_back(joint_of(one.cast<py::dict>()));
     for (const Joint &joint : q.joints) {  // of a tree: a dense row that is never outside stays out of the way

@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from likewise.activations import by_name
 from likewise.bounds.twin import TwinBounds
 from likewise.problem import Problem
 from likewise.rounding import UNIT, Array
@@ -28,6 +29,9 @@ from likewise.rounding import UNIT, Array
 COST = 1e-6  # of a number, beside its product's size: some could grow without end and bring nothing
 STEPS, FALL, CLOSE = 80, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
 ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its form passes
+CURVED = (
+    3e-4  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
+)
 OFF = 1e-11  # relative, by how much a form must be positive: a checker's intervals are not the same to the last digit
 FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 1.0}  # what to begin with, beside what it multiplies
 
@@ -55,6 +59,8 @@ class Forms:
     def __init__(self, problem: Problem, bounds: TwinBounds) -> None:
         differences, self._layers = bounds.reach.differences, bounds.layers[:-1]
         self.free, self.width = differences.free, problem.right.width
+        names = {name for layer in problem.network.layers[:-1] for name in layer.activations}
+        self.margin = 0.0 if all(by_name(name).is_piecewise_linear() for name in names) else CURVED
         starts = np.cumsum([1, len(self.free), *(len(b.dz.lower) for b in self._layers)])
         unit = np.eye(int(starts[-1]))
         self._d, before = unit[starts[0] : starts[1]], unit[starts[0] : starts[1]]
@@ -147,7 +153,7 @@ class Forms:
         upper, weights = unit * found[0], unit * found[1]
         weights = weights * (1 + 1e-9)
         for room in ROOM:
-            raised = upper + room * (abs(upper) + unit)
+            raised = upper + room * (abs(upper) + unit) + self.margin * abs(upper)
             if self.holds(g, raised, weights):
                 return Joint(nu, both, turn, raised, self._wide(weights))
         return None

@@ -130,7 +130,12 @@ def question(
 
 
 def joints(problem: Problem, bounds: TwinBounds, relaxed: Relaxed) -> list[dict[str, Any]]:
-    """Return what is known of all differences together: the kernel derives it anew for every part."""
+    """Return what is known of all differences together: the kernel derives it anew for every part.
+
+    Not of curves: a checker's intervals are a little narrower there, which may raise a bound with the same weights.
+    """
+    if any(set(layer.activations) != {RELU} for layer in problem.network.layers[:-1]):
+        return []
     return [_joint(problem, bounds, joint, relaxed.joined[slot]) for slot, joint in relaxed.joints.items()]
 
 

@@ -31,7 +31,10 @@ def sharpen(root: Root, share: float) -> None:
     while not root.run.done:
         before = root.proven - root.run.lower
         root.narrow(FIRST * max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
-        if not join(root) or root.run.seconds > end or root.proven - root.run.lower > PAYS * before:
+        if not join(root):
+            return
+        root.claim()
+        if root.run.seconds > end or root.proven - root.run.lower > PAYS * before:
             return
 
 

@@ -180,6 +180,10 @@ class Root:
             self.problem, bounds or self.bounds, None if self.last is None else relaxed.adapted(*self.last)
         )
 
+    def claim(self) -> None:
+        """Claim what the model of the whole shows."""
+        self._sharp()
+
     def _sharp(self) -> tuple[Relaxed, Maximiser, float, Array]:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
         for _ in range(SHARPER):
