@@ -39,6 +39,7 @@ FINE, COARSE = 0.01, 0.3  # how far a point may be outside a round ball, relativ
 # simplex steps to narrow dz in the tree, and whether what a neuron is off by in the harmless direction is left alone.
 CHOICES: dict[str, float] = {"reliable": 4, "dive_every": 16, "narrowing": 0.25, "harmless": True}
 RELU = "relu"
+FAR = 1e12
 FORMED = 1e-11  # what an entry of a form may be off by, beside the sum of absolute values: see src/kernel/joint.hpp
 BENDS = {"linear": 0, "convex": 1, "concave": -1}
 missing = _kernel is None
@@ -85,6 +86,7 @@ def question(
     groups = problem.right.groups
     shared = bounds.reach.shared
     solved = _solved(problem, bounds, relaxed, layers)
+    low[[template.columns + row for row in relaxed.joined.values()]] = -FAR  # a proof has these as upper bounds alone
     for row, _ in solved:  # of neurons that are on all along, two lines say together what is an equation here
         high[template.columns + row] = low[template.columns + row]
     kept, zero = _kept(model, bounds, layers, splits), (model.lower == 0.0) & (model.upper == 0.0)
