@@ -85,6 +85,10 @@ class Log:
         self._ends[0] = self._leaves[0]
         self._children[0][0] = self._children[1][0] = NOTHING
 
+    def alone(self) -> None:
+        """Leave out what the caller has kept back: the root shows all that is claimed."""
+        self.rest = _nothing
+
     def leaf(self, node: int, argument: Argument, slack: float) -> None:
         """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts.
 
