@@ -12,7 +12,7 @@ from small_tree import certified
 import likewise as lw
 from likewise import SoundnessError
 from likewise.bounds import reach, twin_bounds
-from likewise.proof import read_shape
+from likewise.proof import Log, read_shape
 from likewise.search import branch, compiled, fast, root, search
 from likewise.search.inner import inner_problem
 from likewise.search.primal import Primal
@@ -218,3 +218,38 @@ def test_without_it_python_says_so(monkeypatch):
         monkeypatch.setattr(module, "missing", True)
     cert = search(problem, engine="branch", solver="highs", seconds=3.0, gap=1e-5)
     assert any("the kernel was not built" in note for note in cert.notes)
+
+
+def is_curved(seed):
+    inner, _ = inner_problem(make(seed).problem)
+    names = {name for layer in inner.network.layers[:-1] for name in layer.activations}
+    return bool(names) and names != {"relu"} and compiled.would_fit(inner)
+
+
+CURVED = [seed for seed in range(60) if is_curved(seed)][:14]
+
+
+@pytest.mark.parametrize("seed", CURVED)
+def test_what_is_shown_of_curves_is_derived_again(seed, tmp_path, monkeypatch):
+    """Slopes of lines change from part to part, and the root is narrowed between slices of the tree: proofs keep up."""
+    monkeypatch.setattr(fast, "SLICE", 0.02)
+    monkeypatch.setattr(fast, "PATIENCE", 0.0)
+    begin = fast.Fast.__init__
+
+    def impatient(self, *given):
+        begin(self, *given)
+        self.patience = 0.05
+
+    monkeypatch.setattr(fast.Fast, "__init__", impatient)
+    cert = certified(make(seed).problem, 1.0, 1e-3)
+    found = lw.check(cert.save(tmp_path / "a.cert"))
+    assert (found.ok, found.reasons) == (True, ())
+    assert found.upper <= cert.upper + 1e-6 * max(1.0, cert.upper)
+
+
+def test_a_root_that_shows_all_by_itself_is_the_whole_proof():
+    inner, bounds, _ = model(SEEDS[0])
+    log = Log(inner, bounds.reach)
+    log.rest = lambda _: pytest.fail("the tree was written beside it")
+    log.alone()
+    assert log.finish().leaves == 1
