@@ -17,7 +17,7 @@ import likewise as lw
 import likewise_checker as checker
 from likewise.bounds.joint import Forms
 from likewise.proof.coding import sparse
-from likewise.search import fast, join, milp, root, search
+from likewise.search import fast, milp, root, search
 from likewise.search.primal import Primal
 
 SEED, NAME = 2, "proof/0.bin"
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rest_on_joints(patch: pytest.MonkeyPatch) -> None:
     """Let a root show what it can by joints alone: nothing is narrowed, and nothing is split."""
-    patch.setattr(join, "FIRST", 0.0)
+    patch.setattr(root.Root, "narrow", lambda *_: None)
     patch.setattr(fast.Fast, "close", lambda self: None)
 
 

@@ -20,6 +20,7 @@ from likewise.proof.coding import What
 from likewise.rounding import Array
 from likewise.search import compiled
 from likewise.search.compiled import CLOSED, EMPTY, KINDS, SIDES, SPLIT
+from likewise.search.join import sharpen
 from likewise.search.polish import polish
 from likewise.search.relaxed import Relaxed
 from likewise.search.root import Root
@@ -125,7 +126,7 @@ class Fast:
     def replant(self) -> None:
         """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree."""
         before, shown = self.run.seconds, self.run.upper
-        self.root.narrow(PATIENCE_SHARE, ALL)
+        sharpen(self.root, PATIENCE_SHARE, ALL)
         self.begun = self.run.seconds
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
         if self.root.proven <= self.run.upper and self.run.done:

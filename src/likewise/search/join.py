@@ -8,6 +8,7 @@ bounded in turn, until nothing more is won.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
@@ -17,25 +18,18 @@ from likewise.rounding import Array
 from likewise.search.compiled import is_round
 from likewise.search.root import Root
 
-FIRST = 0.3  # of the time left for all of it, to narrow before joining
-PAYS = 0.95  # a round that leaves more of the gap than this is the last one
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other
 SHARE = 0.15  # of the time left, to find them
 WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 
-def sharpen(root: Root, share: float) -> None:
-    """Narrow the root, and join its differences, in turn, for a share of the time and as long as it pays."""
-    end = root.run.seconds + share * root.run.seconds_left
-    while not root.run.done:
-        before = root.proven - root.run.lower
-        root.narrow(FIRST * max(0.0, end - root.run.seconds) / max(root.run.seconds_left, 1e-9))
-        if not join(root):
-            return
-        root.claim()
-        if root.run.seconds > end or root.proven - root.run.lower > PAYS * before:
-            return
+def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> None:
+    """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
+    for step in (lambda: None, lambda: root.narrow(share, kinds)):
+        step()
+        if not root.run.done and join(root):
+            root.claim()
 
 
 def join(root: Root) -> bool:

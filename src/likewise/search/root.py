@@ -134,7 +134,7 @@ class Root:
         before = math.inf
         for rounds in range(ROUNDS):
             self.hear()
-            relaxed, session, slack, point = self._sharp()
+            relaxed, session, slack, point = self._sharp({})  # a joint hides what narrowing wins
             if self.run.done or time.monotonic() > deadline:
                 return
             if rounds % DIVE_EVERY == 0 and not self.is_compiled:
@@ -184,10 +184,10 @@ class Root:
         """Claim what the model of the whole shows."""
         self._sharp()
 
-    def _sharp(self) -> tuple[Relaxed, Maximiser, float, Array]:
+    def _sharp(self, joints: Mapping[int, Joint] | None = None) -> tuple[Relaxed, Maximiser, float, Array]:
         """Bound the slack, with tangents drawn where the linear program's point asks for them; claim the bound."""
         for _ in range(SHARPER):
-            relaxed = self.relaxed()
+            relaxed = self.relaxed(joints)
             session = self.session(relaxed)
             slack, point = session.maximise(relaxed.objective)
             self.last = (session.basis, relaxed)
