@@ -26,10 +26,12 @@ WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> None:
     """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
-    for step in (lambda: None, lambda: root.narrow(share, kinds)):
-        step()
-        if not root.run.done and join(root):
-            root.claim()
+    if join(root):
+        root.claim()
+    if not root.run.done:
+        root.narrow(share, kinds)
+    if join(root):
+        root.claim()
 
 
 def join(root: Root) -> bool:
