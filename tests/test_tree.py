@@ -66,7 +66,7 @@ def test_a_part_keeps_within_what_is_known_of_the_whole():
     assert (near.zs[0][0].lower == layer.left.lower).all()
 
 
-@pytest.mark.parametrize("seed", [28, 35])
+@pytest.mark.parametrize("seed", [14, 28])
 @pytest.mark.usefixtures("without_kernel")
 def test_a_root_that_is_narrowed_again_and_again_still_checks(seed, monkeypatch, tmp_path):
     planted = []
