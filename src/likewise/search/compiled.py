@@ -1,9 +1,10 @@
 """Compiled: what the kernel is told of a question, and how its tree is written to the proof.
 
-The kernel (`src/kernel/`, C++) grows the tree of relu networks, thousands of parts a second. It keeps one program
-whose bounds alone change from part to part: slopes of lines are those of the root, their offsets follow the part's
-intervals. Every bound is rebuilt from multipliers there, rounded outward. They are multipliers of `Relaxed`'s rows, so
-`Template.argument` makes an argument of them, which a checker evaluates on its own.
+The kernel (`src/kernel/`, C++) grows the tree of networks whose layers have one activation each, thousands of parts a
+second. It keeps one program whose bounds change from part to part: slopes of a relu's lines are those of the root,
+those of curves follow the part, and so do all offsets. Every bound is rebuilt from multipliers there, rounded outward.
+They are multipliers of `Relaxed`'s rows, so `Template.argument` makes an argument of them, which a checker evaluates on
+its own.
 """
 
 from __future__ import annotations

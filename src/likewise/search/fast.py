@@ -1,4 +1,4 @@
-"""Fast: the branch engine's tree on relu networks, grown by the kernel; here pairs are made real and claims are made.
+"""Fast: the branch engine's tree as the kernel grows it; here pairs are made real and claims are made.
 
 The kernel works for a slice of time; then its pairs are polished, its bound is claimed, and where a better pair or a
 point that asks for a tangent has come up it goes on with a sharper model.
