@@ -157,7 +157,7 @@ def test_parts_beside_each_other_show_what_they_show_alone(maker, seed, tmp_path
                 uppers.append(checker.upper_bound(question, file))
     count = len(it.manifest["proof"]["directions"])
     for k in range(count):
-        assert uppers[k::count] == pytest.approx([uppers[k]] * 3, rel=1e-12, abs=1e-12)
+        assert uppers[k::count] == pytest.approx([uppers[k]] * 3, rel=1e-10, abs=1e-10)
 
 
 def vector(numbers):
