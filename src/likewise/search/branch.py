@@ -40,7 +40,10 @@ AGAIN = 0.8  # a part whose slack fell to this share since its dz were tightened
 DRAW_EVERY = 12  # points that ask for a tangent, before the model is built anew with them
 TRIAL, FASTEST = 0.2, 1e-4  # of the time that is left, to try splits out; seconds that a part takes at least
 DIVE_SHARE = 0.2  # of the time, to look for pairs where the widest part has its point
-LOOK_PER_NEURON = 0.01  # seconds for pairs before anything is narrowed, per neuron whose phase is open
+LOOK_PER_NEURON, LOOK_SWIFT = (
+    0.01,
+    0.005,
+)  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
 BETTER, REST = 0.1, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
 STALLED, STALLED_SHARE = 0.05, 0.8  # a share of the gap that splitting should have closed by then; if not, look longer
@@ -90,12 +93,13 @@ def begin(problem: Problem, run: Run) -> Root:
 
 def grow(root: Root, threads: int) -> None:
     """Close the gap from what is known; with a thread to spare, a scout looks for pairs meanwhile."""
+    # A better pair makes a sharper cut, and wide networks need longer to find one.
+    each = LOOK_SWIFT if root.is_compiled else LOOK_PER_NEURON
+    root.look(min(each * open_count(root.bounds), 0.05 * root.run.seconds_left))
+    if root.run.done:
+        return
     if root.is_compiled:
         climb(root, threads)
-        return
-    # A better pair makes a sharper cut, and wide networks need longer to find one.
-    root.look(min(LOOK_PER_NEURON * open_count(root.bounds), 0.05 * root.run.seconds_left))
-    if root.run.done:
         return
     if threads > 1 and root.run.seconds_left > WORTH_A_SCOUT:
         with root.send() as scout:

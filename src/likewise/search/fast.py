@@ -33,7 +33,11 @@ MOST = 2_000_000  # parts of a tree, of some thousand bytes each
 STUCK = 8  # parts that cannot be split whose points are looked at
 PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for it
 BEATS = 0.05  # of the gap, by which a root must beat the whole tree for another one to begin
-LOOK_EVERY, LOOK_SHARE = 1.0, 0.15  # seconds between looks for pairs from elsewhere, and their share of the time
+LOOK_FIRST, LOOK_MOST, LOOK_SHARE = (
+    0.15,
+    4.0,
+    0.15,
+)  # seconds to look for pairs elsewhere, each time twice as long; share
 
 
 class Fast:
@@ -41,7 +45,7 @@ class Fast:
 
     def __init__(self, root: Root, threads: int) -> None:
         self.root, self.run, self.threads = root, root.run, threads
-        self.looked = time.monotonic()
+        self.looked, self.look_for = time.monotonic(), LOOK_FIRST
         self.begun, self.patience = self.run.seconds, max(PATIENCE, self.run.seconds)
         self.plant()
 
@@ -158,11 +162,11 @@ class Fast:
             polish(root.outer, root.problem, root.score, root.bounds.reach, self.run, exact, seconds)
 
     def look(self) -> None:
-        """Look for pairs elsewhere now and then."""
-        now = time.monotonic()
-        if now - self.looked > LOOK_EVERY and self.root.scout is None:
-            self.root.look(min(LOOK_SHARE * (now - self.looked), 0.2 * self.run.seconds_left))
-            self.looked = time.monotonic()
+        """Look for pairs elsewhere now and then, longer each time."""
+        is_time = time.monotonic() - self.looked > self.look_for / LOOK_SHARE
+        if is_time and self.root.scout is None:
+            self.root.look(min(self.look_for, 0.2 * self.run.seconds_left))
+            self.looked, self.look_for = time.monotonic(), min(2 * self.look_for, LOOK_MOST)
 
     def write(self, log: Log) -> None:
         """Write the tree to the proof."""

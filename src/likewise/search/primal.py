@@ -10,7 +10,8 @@ import numpy as np
 
 from likewise.bounds import Reach
 from likewise.problem import Problem
-from likewise.search.attack import Pairs, attack, breed, exchange, joined, kick
+from likewise.search.anneal import Annealer, annealer
+from likewise.search.attack import Pairs, attack, breed, exchange, joined, kick, offer_best
 from likewise.search.polish import polish
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score
@@ -20,6 +21,7 @@ ONCE = 0.3  # seconds that a first climb may take, if it takes so long
 FRESH = 4  # turns after which new pairs are sought from scratch
 MOVES = (exchange, kick, exchange, breed)
 SEED = 0
+ANNEALED = 0.8  # of a look, to anneal
 PER_PIECE = 0.1  # seconds for a linear program of a piece with a million (neurons x columns^2), roughly
 
 
@@ -39,14 +41,21 @@ class Primal:
     turn: int = 0
     seed: int = SEED
     seen: set[bytes] = field(default_factory=set)
+    patient: Annealer | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.patient = annealer(self.inner, self.reach, self.score)
 
     def look(self, seconds: float) -> None:
         """Raise `lower` for some seconds."""
         rng = np.random.default_rng([self.seed, self.turn])
-        if self.pool is None or self.turn % FRESH == 0:
+        is_fresh = self.turn % FRESH == 0 and (self.patient is None or bool(self.reach.flippable))
+        if self.pool is None or is_fresh:
             fresh = attack(self.problem, self.reach, self.run, rng, max(0.4 * seconds, self._once))
             self.pool = fresh if self.pool is None else joined(self.problem, self.pool, fresh)
-        end = time.monotonic() + 0.6 * seconds
+        elif self.patient is not None:
+            self.pool = joined(self.problem, self.pool, self._annealed(self.patient, ANNEALED * seconds, rng))
+        end = time.monotonic() + (1 - ANNEALED) * seconds
         while not self.run.done:
             for pair in _kinds(self.problem, self.reach, self.pool, self.seen):
                 if time.monotonic() > end:
@@ -60,6 +69,15 @@ class Primal:
             self.pool = MOVES[self.turn % len(MOVES)](self.problem, self.reach, self.run, self.pool, rng)
             self.turn += 1
         self.turn += 1
+
+    def _annealed(self, patient: Annealer, seconds: float, rng: np.random.Generator) -> Pairs:
+        """Return pairs found by annealing; the best are offered."""
+        (left, right), columns = self.run.pair(), self.problem.right.continuous
+        middle = right.copy()
+        middle[columns] = (left + right)[columns] / 2
+        found = patient.look(min(seconds, self.run.seconds_left), middle, rng)
+        offer_best(self.problem, self.reach, self.run, found, 2)
+        return found
 
     @property
     def _per_polish(self) -> float:
