@@ -413,7 +413,12 @@ class Part:
         If R - g, less these times any numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out."""
         question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
         (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
-        box = np.concatenate([self.box[..., question.ins], *self.slopes[: len(starts) - 2]], axis=2)[:, some]
+        *slopes, last = self.slopes[: len(starts) - 2]
+        if {*(layer := question.layers[len(slopes)]).names} == {"relu"}:
+            c, (low, high) = row[question.outs[starts[-2] :]], self.triple(layer.z)
+            left, right = (layer.quotients(low[:, side], high[:, side]) for side in (LEFT, RIGHT))
+            last = np.where(c < 0, left, np.where(c > 0, right, last))
+        box = np.concatenate([self.box[..., question.ins], *slopes, last], axis=2)[:, some]
         ends, more = np.nextafter(box.astype(np.float64), [[[-INF]], [[INF]]])[..., None], ((0, 0), (0, n + 1 - width))
         free, dz = np.pad((box[..., :width] != 0).any(axis=0), more, constant_values=True), np.zeros((n - width, n + 1))
         for layer, a, b, c in zip(question.layers, starts, starts[1:], starts[2:]):

@@ -65,29 +65,38 @@ inline double Worker::maximise(Tableau &tableau, long most, bool &finished, Mult
     return slack;
 }
 
-// Bound a part with what holds of all its differences together. Splits are chosen by the program without: this is as high in
-// both halves of most of them. The multipliers of the last such program often do; if they do not, it takes many steps, and is
-// worth them only where it closes parts.
+// Bound a part by the multipliers of the last program with what holds of all differences together. That row is then out of the way
+// again: splits are chosen by the program without, for with it both halves of most are as high.
+inline double Worker::bound_as_before(const Tableau &tableau, Bound &out) {
+    const Question &q = tree_.question;
+    if (recent_.rows.empty()) return INF;
+    join(out.part);
+    Multipliers y = recent_;
+    const double slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
+    for (const Joint &joint : q.joints) high_[q.program.columns + joint.row] = q.high[q.program.columns + joint.row];
+    if (slack < 0) {
+        q.program.straighten(y, tableau.slopes);
+        out.y = std::move(y);
+    }
+    return slack;
+}
+
+// Bound a part with what holds of all its differences together, by a program of its own: it takes many steps, and is worth them
+// only where it closes parts.
 inline void Worker::bound_together(const Tableau &tableau, long most, Bound &out) {
     const Question &q = tree_.question;
+    if (!(closed_ > CLOSES * (asked_ + 5) || ++passed_ % SELDOM == 0 || recent_.rows.empty())) return;
     join(out.part);
-    double slack = INF;
+    if (!aside_) aside_ = std::make_unique<Tableau>(tableau);
+    *aside_ = tableau;
+    bool finished = false;
     Multipliers y;
-    if (!recent_.rows.empty()) {
-        y = recent_;
-        slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
-        q.program.straighten(y, tableau.slopes);
-    }
-    if (!(slack < 0) && (closed_ > CLOSES * (asked_ + 5) || ++passed_ % SELDOM == 0)) {
-        if (!aside_) aside_ = std::make_unique<Tableau>(tableau);
-        *aside_ = tableau;
-        bool finished = false;
-        slack = maximise(*aside_, most, finished, y);
-        recent_ = aside_->multipliers();
-        asked_ += 1;
-        closed_ += slack < 0;
-        if (asked_ > REMEMBERED) asked_ /= 2, closed_ /= 2;
-    }
+    const double slack = maximise(*aside_, most, finished, y);
+    recent_ = aside_->multipliers();
+    asked_ += 1;
+    closed_ += slack < 0;
+    if (asked_ > REMEMBERED) asked_ /= 2, closed_ /= 2;
+    out.together = std::min(out.together, slack);
     if (!(slack < out.slack)) return;
     out.is_open = !(slack < 0);
     out.own = gap_from_slack(q.curved, q.t, slack);
@@ -99,15 +108,22 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
     out.part = std::move(part);
     out.alive = settle(q, out.part, values_);
     out.is_open = out.finished = false;
-    out.slack = out.upper = out.own = -INF;
+    out.slack = out.upper = out.own = out.together = -INF;
     if (!out.alive) return;
     shape(out.part, tableau);
-    out.slack = maximise(tableau, most, out.finished, out.y);
-    out.is_open = !(out.slack < 0);
-    out.x.resize(q.program.variables());
-    tableau.point(out.x);
-    out.own = gap_from_slack(q.curved, q.t, out.slack);
-    if (out.is_open && most > TRIAL && !q.joints.empty()) bound_together(tableau, most, out);
+    out.together = q.joints.empty() ? INF : bound_as_before(tableau, out);
+    if (out.together < 0) {
+        out.slack = out.together;
+        out.own = gap_from_slack(q.curved, q.t, out.slack);
+    } else {
+        out.slack = maximise(tableau, most, out.finished, out.y);
+        out.together = std::min(out.together, out.slack);
+        out.is_open = !(out.slack < 0);
+        out.x.resize(q.program.variables());
+        tableau.point(out.x);
+        out.own = gap_from_slack(q.curved, q.t, out.slack);
+        if (out.is_open && most > TRIAL && !q.joints.empty()) bound_together(tableau, most, out);
+    }
     out.upper = std::min(known, out.own);
     bounded_++;
     std::lock_guard<std::mutex> lock(tree_.mutex_);

@@ -5,6 +5,7 @@
 namespace likewise {
 
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
+constexpr size_t FAVOURED = 6;           // and of those by which a bound of all differences together falls
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
 constexpr double INSIDE = 0.1;           // a cut keeps at least this share of an interval on either side
 inline const std::vector<double> ZERO = {0.0};
@@ -81,6 +82,44 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
     neurons.insert(neurons.end(), columns.begin(), columns.end());
     std::sort(neurons.begin(), neurons.end(), more);
     return neurons;
+}
+
+// Add the splits by which a bound of all differences together would fall most: of neurons with the largest part in it.
+inline void Worker::favoured(const Part &part, std::vector<Split> &splits) {
+    const Question &q = tree_.question;
+    const Joint &joint = q.joints.front();
+    joiner_.upper(q, joint, part);
+    const std::vector<double> y = joiner_.point(joint);
+    if (y.empty()) return;
+    std::vector<Split> found;
+    int at = int(joint.columns.size()), before = 0;
+    for (size_t index = 0; index + 1 < q.layers.size(); index++) {
+        const Layer &layer = q.layers[index];
+        const bool is_last = index + 2 == q.layers.size();
+        const int count = index == 0 ? int(joint.columns.size()) : layer.width;
+        for (int j = 0; j < layer.height; j++) {
+            const int k = layer.first + j;
+            double dz = 0;
+            for (int c = 0; c < count; c++)
+                dz += layer.weight[size_t(j) * layer.width + (index == 0 ? joint.columns[c] : c)] * y[before + c];
+            const double c = is_last ? joint.linear[at + j] : 0.0;
+            int side = c > 0 ? 0 : 1;
+            auto open = [&](int s) { return part.box[s][k].low < 0 && part.box[s][k].high > 0; };
+            if (!is_last) side = open(0) ? 0 : 1;
+            if (layer.is_curved() || !open(side)) continue;
+            found.push_back({int8_t(side), int8_t(open(1 - side) ? 2 : 3), int(index), j, 0,
+                             std::fabs(dz) * (is_last ? std::fabs(c) : layer.influence[j]), 0.0});
+        }
+        before = at;
+        at += layer.height;
+    }
+    std::sort(found.begin(), found.end(), [](const Split &a, const Split &b) { return a.weight > b.weight; });
+    if (found.size() > FAVOURED) found.resize(FAVOURED);
+    for (const Split &one : found) {
+        bool is_new = true;
+        for (const Split &other : splits) is_new &= one.kind != other.kind || one.layer != other.layer || one.place != other.place;
+        if (is_new) splits.push_back(one);
+    }
 }
 
 inline void Worker::run() {
@@ -172,7 +211,7 @@ inline std::vector<Split> Worker::shortlist(const std::vector<Split> &splits) {
 inline double Worker::learn(const Split &split, double slack, const Bound halves[2]) {
     double gain = 1;
     for (int half = 0; half < 2; half++) {
-        double fall = slack - (halves[half].is_open ? std::max(halves[half].slack, 0.0) : 0.0);
+        double fall = slack - (halves[half].is_open ? std::max(halves[half].together, 0.0) : 0.0);
         gain *= std::max(fall, 1e-6 * slack) / std::max(slack, 1e-300);
     }
     if (!(gain >= 0)) gain = 0;  // of infinite slacks
@@ -205,7 +244,7 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
             }
             closes |= !tried[half].is_open;
         }
-        const double gain = learn(wanted[k], now.slack, tried) + (closes ? 2 : 0);
+        const double gain = learn(wanted[k], now.together, tried) + (closes ? 2 : 0);
         if (gain > most) {
             most = gain;
             chosen = int(k);
@@ -257,7 +296,8 @@ inline bool Worker::branch(int &id, Bound &now) {
     const double upper = tree_.nodes[id].upper;
     const bool is_deep = tree_.nodes[id].depth + 1 >= int(DEEPEST);
     lock.unlock();
-    const std::vector<Split> splits = candidates(now.part, now.x);
+    std::vector<Split> splits = candidates(now.part, now.x);
+    if (!splits.empty() && !tree_.question.joints.empty()) favoured(now.part, splits);
     if (splits.empty() || is_deep) {
         lock.lock();
         tree_.nodes[id].state = STUCK;

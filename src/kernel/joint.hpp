@@ -35,20 +35,44 @@ class Joiner {
                     weight_[c] = layer.weight[size_t(j) * layer.width + (index == 0 ? joint.columns[c] : c)];
                 const Interval &dz = part.box[2][k];
                 within(joint, joint.interval[k], dz, before, count, constant, size);
-                along(joint, joint.slope[k], slopes(layer, part.box[0][k], part.box[1][k]), before, count, at + j);
+                const bool is_last = index + 2 == q.layers.size();
+                const Interval s = quotients(layer, part.box[0][k], part.box[1][k], is_last ? joint.linear[at + j] : 0.0);
+                along(joint, joint.slope[k], s, before, count, at + j);
             }
             before = at;
             at += layer.height;
         }
         for (int i = 0; i < n; i++) matrix_[size_t(i) * n + i] -= shift_[i] + LOST * n * (n + 8) * matrix_[size_t(i) * n + i];
         const double squares = factor(n);
-        if (!(squares >= 0)) return joint.upper;
+        is_found_ = squares >= 0;
+        if (!is_found_) return joint.upper;
         const double rest = squares * (1 + 1e-9) + shift_[n];
         const double out = constant + rest * (1 + LOST * n * (n + 8)) + FORMED * (size + rest) + 1e-300;
         return std::isfinite(out) ? std::min(joint.upper, out) : joint.upper;
     }
 
+    // The y where the last bound is met, all but rounding; empty if there was none.
+    std::vector<double> point(const Joint &joint) const {
+        const int n = joint.n;
+        std::vector<double> y(is_found_ ? n : 0);
+        for (int i = n - 1; i >= 0 && is_found_; i--) {
+            double sum = -linear_[i];
+            for (int k = i + 1; k < n; k++) sum -= matrix_[size_t(k) * n + i] * y[k];
+            y[i] = sum / matrix_[size_t(i) * n + i];
+        }
+        return y;
+    }
+
   private:
+    bool is_found_ = false;
+    // The slopes that count. The dv of the last hidden layer are in nothing but g, each times a number c. As a relu is convex, dv
+    // is at most its slope at the left z times dz, and at least that at the right one: with c > 0 the former in its place makes g
+    // no smaller, with c < 0 the latter. So slopes of one side are enough.
+    static Interval quotients(const Layer &layer, const Interval &left, const Interval &right, double c) {
+        if (layer.is_curved() || c == 0.0) return slopes(layer, left, right);
+        return c > 0 ? slopes(layer, left, left) : slopes(layer, right, right);
+    }
+
     static constexpr double LOST = 4.5e-16;
     std::vector<double> matrix_, shift_, linear_, weight_;
 

@@ -90,6 +90,7 @@ struct Bound {
     Part part;
     bool alive = false, is_open = false, finished = false;
     double slack = -INF, upper = -INF, own = -INF;  // `own`: what its program alone shows of the gap
+    double together = -INF;  // the slack, with what holds of all differences together as far as that is known
     Multipliers y;
     std::vector<double> x;
 };

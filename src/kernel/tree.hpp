@@ -52,6 +52,8 @@ class Worker {
     bool worth_narrowing(int id, const Bound &now);
     void shape(const Part &part, Tableau &tableau);
     void join(const Part &part);
+    double bound_as_before(const Tableau &tableau, Bound &out);
+    void favoured(const Part &part, std::vector<Split> &splits);
     void bound_together(const Tableau &tableau, long most, Bound &out);
     double maximise(Tableau &tableau, long most, bool &finished, Multipliers &y);
 };

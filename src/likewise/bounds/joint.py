@@ -22,7 +22,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from likewise.activations import by_name
-from likewise.bounds.twin import TwinBounds
+from likewise.bounds.difference import slopes
+from likewise.bounds.interval import Box
+from likewise.bounds.twin import LayerBounds, TwinBounds
+from likewise.network import Layer
 from likewise.problem import Problem
 from likewise.rounding import UNIT, Array
 
@@ -56,7 +59,8 @@ class Joint:
 class Forms:
     """The products of a problem (an inner one, nothing aside) within bounds: rows `one` and `other` of (1, y)."""
 
-    def __init__(self, problem: Problem, bounds: TwinBounds) -> None:
+    def __init__(self, problem: Problem, bounds: TwinBounds, last: Array) -> None:
+        """Take what multiplies the dv of the last hidden layer in the function to bound: see `_slopes`."""
         differences, self._layers = bounds.reach.differences, bounds.layers[:-1]
         self.free, self.width = differences.free, problem.right.width
         names = {name for layer in problem.network.layers[:-1] for name in layer.activations}
@@ -71,9 +75,10 @@ class Forms:
             self._dz.append(weight @ before)
             before = dv
         pairs = [self._interval(self._d, differences.lower[self.free], differences.upper[self.free], "d")]
-        for b, dz, dv in zip(self._layers, self._dz, self._dv, strict=True):
+        quotients = [*(b.slope for b in self._layers[:-1]), _slopes(problem.network.layers[-2], self._layers[-1], last)]
+        for b, slope, dz, dv in zip(self._layers, quotients, self._dz, self._dv, strict=True):
             pairs.append(self._interval(dz, b.dz.lower, b.dz.upper, "dz"))
-            s0, s1 = b.slope.lower[:, None], b.slope.upper[:, None]
+            s0, s1 = slope.lower[:, None], slope.upper[:, None]
             pairs.append((s1 * dz - dv, dv - s0 * dz, ["slope"] * len(dz)))
         outer = problem.outer or problem
         self.is_round = (
@@ -250,6 +255,21 @@ class _Look:
         down = -slope * self.weights
         step = cho_solve(scaled, down) if scaled is not None else down
         return np.asarray(step * self.weights), float(down @ step)
+
+
+def _slopes(layer: Layer, b: LayerBounds, last: Array) -> Box:
+    """Return the slopes that count of the last hidden layer, whose dv are in nothing but the function to bound.
+
+    A relu is convex: dv is at most its slope at the left z times dz, and at least that at the right one. Where dv is
+    multiplied by a number above 0, the former in its place makes the function no smaller; below 0, the latter.
+    """
+    if set(layer.activations) != {"relu"}:
+        return b.slope
+    left, right = slopes(layer, b.left), slopes(layer, b.right)
+    is_left, is_right = last > 0, last < 0
+    lower = np.where(is_left, left.lower, np.where(is_right, right.lower, b.slope.lower))
+    upper = np.where(is_left, left.upper, np.where(is_right, right.upper, b.slope.upper))
+    return Box(lower, upper)
 
 
 def _factor(matrix: Array) -> tuple[Array, bool] | None:

@@ -41,12 +41,13 @@ def join(root: Root) -> bool:
     """
     if not can_join(root) or root.run.done:
         return False
-    forms, is_new = Forms(root.problem, root.bounds), False
+    is_new = False
     for _ in range(ROUNDS):
         slack, argument = _ask(root, root.joints)
         root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
         if root.run.done or root.slots == JOINTS:
             break
+        forms = Forms(root.problem, root.bounds, argument.both[-2])
         joint = forms.joint(*_differences(argument), time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
             break
