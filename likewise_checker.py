@@ -25,8 +25,7 @@ INF, LEFT, RIGHT, DIFFERENCE, SIGNS = math.inf, 0, 1, 2, np.array([-1, 1]).resha
 # At most: bytes to unpack, numbers in a matrix, parts on a path, joint bounds, and by how much an upper may be too low.
 LIMIT, WIDEST, DEEPEST, JOINTS, CLOSE = 1 << 30, 1 << 25, 10_000, 16, 1e-6
 EXACT, LOCK = [False], threading.Lock()  # whether numbers are rationals just now; so there is one check at a time
-class Refused(Exception):
-    """The certificate says something that is not so."""
+Refused = type("Refused", (Exception,), {"__doc__": "The certificate says something that is not so."})
 def require(condition, reason):
     if not condition:
         raise Refused(reason)
@@ -36,8 +35,7 @@ def real(values):
 def error(terms, size):
     """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
     return 0 * size if EXACT[0] else (terms + 8) * 2.0**-52 * size + 1e-290
-def upper_sum(rows):
-    """Bound sums of numbers that are rounded products themselves."""
+def upper_sum(rows):  # bounds of sums of numbers that are rounded products themselves
     return rows.sum(axis=-1) + error(2 * rows.shape[-1], abs(rows).sum(axis=-1))
 def meet(a, b):
     """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
@@ -45,8 +43,7 @@ def meet(a, b):
 def minus(a, b):
     low, high = a[0] - b[1], a[1] - b[0]
     return np.array([low - error(0, abs(low)), high + error(0, abs(high))])
-def times(matrix, box):
-    """Bound matrix v over boxes of v."""
+def times(matrix, box):  # bounds of matrix v over boxes of v
     ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
     return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
 def agreed(box):
@@ -87,8 +84,7 @@ def least(one, other, weights, sizes):
         alone = [least(*(rows[[i]] for rows in (one, other, weights, sizes))) for i in range(count) if count > 1]
         return np.concatenate(alone or [[INF]])
     return np.where(np.isfinite(factor).all(axis=(1, 2)) & np.isfinite(R), R, INF)
-def straight(*of):
-    """Return pieces (as `curved`) of a function that is m z + c between a and b, bend 0."""
+def straight(*of):  # pieces, as those of `curved`, of a function that is m z + c between a and b, bend 0
     return [(a, b, 0, lambda z, m=m, c=c: real(m) * z + real(c), lambda z, m=m: 0 * z + real(m)) for a, b, m, c in of]
 def curved(f, slope, bend, *turns):
     """Return pieces (from, to, bend, f, slope of f) of a function that turns from convex (bend 1) to concave (-1)."""
@@ -159,8 +155,7 @@ class Layer:
             found = np.where(inside, (k * value - m * z + more).max(axis=0), -INF)
             best[..., rows] = np.maximum(best[..., rows], found)
         return best
-    def values(self, box):
-        """Bound f(z) over a box of z."""
+    def values(self, box):  # bounds of f(z) over a box of z
         signs = np.array([0 * box[0] - 1, 0 * box[0] + 1])
         return signs * self.top(signs, 0 * box[0], *box)
     def quotients(self, low, high):
@@ -176,8 +171,7 @@ class Layer:
         return box
 def chain(kinds, prefix, arrays):
     return [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
-def enclosed(layers, person):
-    """Bound what layers make of a person."""
+def enclosed(layers, person):  # bounds of what layers make of a person
     box = real([person, person])
     for layer in layers:
         box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
@@ -410,14 +404,15 @@ class Part:
         """Bound g of a slot over some parts; what bounds it over a part bounds it over parts of that. Every pair has
             (high - n)(n - low) >= 0, n = d or dz    (s1 dz - dv)(dv - s0 dz) >= 0    eps^2 - ||A d||^2 >= 0, if p = 2
         and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
-        If R - g, less these times any numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out."""
+        If R - g, less these times any numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The
+        last dv are in g alone, times c: relus are convex, so dv is at most (left z's slope) dz, which may take its
+        place in g if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough."""
         question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
         (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
         *slopes, last = self.slopes[: len(starts) - 2]
         if {*(layer := question.layers[len(slopes)]).names} == {"relu"}:
-            c, (low, high) = row[question.outs[starts[-2] :]], self.triple(layer.z)
-            left, right = (layer.quotients(low[:, side], high[:, side]) for side in (LEFT, RIGHT))
-            last = np.where(c < 0, left, np.where(c > 0, right, last))
+            left, right = np.moveaxis(layer.quotients(*self.triple(layer.z)[:, :, :2]), 2, 0)
+            last = np.where((c := row[question.outs[starts[-2] :]]) < 0, left, np.where(c > 0, right, last))
         box = np.concatenate([self.box[..., question.ins], *slopes, last], axis=2)[:, some]
         ends, more = np.nextafter(box.astype(np.float64), [[[-INF]], [[INF]]])[..., None], ((0, 0), (0, n + 1 - width))
         free, dz = np.pad((box[..., :width] != 0).any(axis=0), more, constant_values=True), np.zeros((n - width, n + 1))

@@ -257,14 +257,14 @@ def test_parts_beside_each_other_are_bounded_as_they_are_alone(folder):
 class SmallBall(Forms):
     """Forms of fewer pairs than there are."""
 
-    def __init__(self, problem, bounds):
-        super().__init__(replace(problem, eps=0.5 * problem.eps), bounds)
+    def __init__(self, problem, bounds, last):
+        super().__init__(replace(problem, eps=0.5 * problem.eps), bounds, last)
 
 
 class NarrowSlopes(Forms):
-    def __init__(self, problem, bounds):
+    def __init__(self, problem, bounds, last):
         layers = [replace(b, slope=replace(b.slope, upper=0.4 * b.slope.upper)) for b in bounds.layers]
-        super().__init__(problem, replace(bounds, layers=tuple(layers)))
+        super().__init__(problem, replace(bounds, layers=tuple(layers)), 0 * last)  # of both sides, in the last layer too
 
 
 @pytest.mark.parametrize("fault", [SmallBall, NarrowSlopes])

@@ -32,12 +32,13 @@ POLISH, POLISHED = 0.1, 3  # seconds to climb from one of the kernel's pairs, an
 MOST = 2_000_000  # parts of a tree, of some thousand bytes each
 STUCK = 8  # parts that cannot be split whose points are looked at
 PATIENCE, PATIENCE_SHARE = 2.0, 0.3  # seconds before all of the root is narrowed, and the share of what is left for it
+JUMP, REST = (
+    0.2,
+    0.5,
+)  # of the gap, by which a better pair has all of the root narrowed at once; seconds before, at least
 BEATS = 0.05  # of the gap, by which a root must beat the whole tree for another one to begin
-LOOK_FIRST, LOOK_MOST, LOOK_SHARE = (
-    0.15,
-    4.0,
-    0.15,
-)  # seconds to look for pairs elsewhere, each time twice as long; share
+LOOK_FIRST, LOOK_MOST = 0.3, 3.0  # seconds to look for pairs elsewhere, each time twice as long
+LOOK_SHARE = 0.2  # of the time, for these looks
 
 
 class Fast:
@@ -46,7 +47,8 @@ class Fast:
     def __init__(self, root: Root, threads: int) -> None:
         self.root, self.run, self.threads = root, root.run, threads
         self.looked, self.look_for = time.monotonic(), LOOK_FIRST
-        self.begun, self.patience = self.run.seconds, max(PATIENCE, self.run.seconds)
+        self.begun, self.patience, self.rest = self.run.seconds, max(PATIENCE, self.run.seconds), REST
+        self.lower = self.run.lower  # when the root was narrowed last
         self.plant()
 
     def plant(self) -> None:
@@ -83,7 +85,7 @@ class Fast:
             for point in self.tree.points()[:STUCK]:
                 self.consider(relaxed, point[: relaxed.template.columns])
             is_better = self.run.lower > factor * relaxed.question.t
-            if self.run.seconds - self.begun > self.patience:
+            if self.is_time_to_narrow:
                 self.replant()
             elif is_better or self._asked() > self.drawn:
                 self.renew()
@@ -94,6 +96,13 @@ class Fast:
                 self.run.notes.append("the tree has nothing left to split: no pair was found that shows its last bound")
                 return
             self.look()
+
+    @property
+    def is_time_to_narrow(self) -> bool:
+        """Whether all of the root should be narrowed: splitting takes long, or a pair came up that cuts much more."""
+        waited = self.run.seconds - self.begun
+        has_jumped = self.run.lower - self.lower > JUMP * (self.run.upper - self.run.lower)
+        return waited > self.patience or (has_jumped and waited > self.rest)
 
     def regrow(self, shape: Iterator[What | None]) -> None:
         """Split the whole as an earlier search did; what the kernel would not have split that way stays whole."""
@@ -131,7 +140,8 @@ class Fast:
         """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree."""
         before, shown = self.run.seconds, self.run.upper
         sharpen(self.root, PATIENCE_SHARE, ALL)
-        self.begun = self.run.seconds
+        self.begun, self.lower = self.run.seconds, self.run.lower
+        self.rest = max(REST, self.begun - before)
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
         if self.root.proven <= self.run.upper and self.run.done:
             self.root.log.alone()  # the root shows by itself what the tree was to show
