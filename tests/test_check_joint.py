@@ -211,12 +211,14 @@ def pairs_of(part: checker.Part, it: Opened, count: int, rng: np.random.Generato
 def test_what_is_derived_holds_for_pairs(case, folder):
     it = Opened.of(honest(case, folder))
     rng, (slot, row, weights), shown, seen = np.random.default_rng(5), record_of(it), 0, 0
-    for _ in range(25):
+    for _ in range(60):
         question = question_of(it)
         part, width = checker.Part(question), question.width
         middle, reach = rng.uniform(-0.5, 0.5, size=width), rng.uniform(0.2, 1.0, size=width)
         part.box[:, 0, : 2 * width] = np.clip([np.tile(middle - reach, 2), np.tile(middle + reach, 2)], -1.0, 1.0)
         part.box[:, 0, 2 * width] *= rng.choice([0.0, 0.3, 1.0])
+        z, (end, side) = part.triple(question.layers[0].z), rng.integers(0, 2, size=2)
+        z[end, 0, side, rng.random(z.shape[-1]) < 0.4] = 0.0  # one person's phases are known
         new = np.zeros(question.size)
         places = np.union1d(question.ins, question.outs)
         new[places] = row[places] + rng.choice([0.0, 0.3]) * rng.normal(size=len(places))
