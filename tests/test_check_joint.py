@@ -211,14 +211,12 @@ def pairs_of(part: checker.Part, it: Opened, count: int, rng: np.random.Generato
 def test_what_is_derived_holds_for_pairs(case, folder):
     it = Opened.of(honest(case, folder))
     rng, (slot, row, weights), shown, seen = np.random.default_rng(5), record_of(it), 0, 0
-    for _ in range(60):
+    for _ in range(25):
         question = question_of(it)
         part, width = checker.Part(question), question.width
         middle, reach = rng.uniform(-0.5, 0.5, size=width), rng.uniform(0.2, 1.0, size=width)
         part.box[:, 0, : 2 * width] = np.clip([np.tile(middle - reach, 2), np.tile(middle + reach, 2)], -1.0, 1.0)
         part.box[:, 0, 2 * width] *= rng.choice([0.0, 0.3, 1.0])
-        z, (end, side) = part.triple(question.layers[0].z), rng.integers(0, 2, size=2)
-        z[end, 0, side, rng.random(z.shape[-1]) < 0.4] = 0.0  # one person's phases are known
         new = np.zeros(question.size)
         places = np.union1d(question.ins, question.outs)
         new[places] = row[places] + rng.choice([0.0, 0.3]) * rng.normal(size=len(places))
@@ -232,6 +230,34 @@ def test_what_is_derived_holds_for_pairs(case, folder):
         shown, seen = shown + np.isfinite(top), seen + len(g)
     assert shown >= 5
     assert seen > 1000
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_phase_that_is_known_on_one_side_is_used_as_far_as_it_holds(sign, side, end, folder):
+    """sign (dv - s dz) of one neuron, s its slope on that side: bounded by next to nothing on the right side alone."""
+    it = Opened.of(honest(CASES[0], folder))
+    slot, row, weights = record_of(it)
+    tops, tightness = [], []
+    for neuron in range(6):
+        question = question_of(it)
+        part, width = checker.Part(question), question.width
+        part.triple(question.layers[0].z)[end, 0, side, neuron] = 0.0
+        new = np.zeros_like(row)
+        new[question.outs[width + neuron]], new[question.ins[width + neuron]] = -sign, sign * (end == 0)
+        with np.errstate(all="ignore"):
+            own = np.full_like(weights, 1e-6)
+            own[width + 6 + neuron], own[-1] = 1.0, 1e-4  # of its slope, and of the ball
+            part.define(io.BytesIO(written((slot, new, own))[1:]))
+        pairs = pairs_of(part, it, 4000, np.random.default_rng(neuron))
+        g = sign * (pairs["dv"][:, neuron] - (end == 0) * pairs["dz"][:, neuron])
+        assert (g <= part.tops[0, slot]).all()
+        tops.append(part.tops[0, slot])
+        tightness.append(g.max())
+    is_known = (sign > 0) == (side == 0)  # of a convex function: at most the slope at the left z, at least at the right
+    assert (min(tightness) > 0.01) != is_known
+    assert (max(tops) < 0.01) == is_known
 
 
 def test_parts_beside_each_other_are_bounded_as_they_are_alone(folder):
