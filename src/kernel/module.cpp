@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "anneal.hpp"
 #include "branching.hpp"
 
 namespace py = pybind11;
@@ -219,6 +220,61 @@ struct Linear {
     }
 };
 
+static Matrix matrix_of(const py::handle &from) {
+    auto array = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(from);
+    if (!array) throw py::error_already_set();
+    if (array.ndim() != 2) throw std::invalid_argument("a matrix has two axes");
+    return {int(array.shape(0)), int(array.shape(1)), Numbers(array.data(), array.data() + array.size())};
+}
+
+static Quest quest_of(const py::dict &d) {
+    Quest q;
+    for (const py::handle &one : d["layers"]) {
+        auto layer = one.cast<py::dict>();
+        Matrix weight = matrix_of(layer["weight"]), back = weight.turned();
+        auto fast = std::make_shared<const Fast>(layer["activation"].cast<std::string>(), layer["is_smooth"].cast<bool>());
+        q.stages.push_back({std::move(weight), std::move(back), list<double>(layer["bias"]), std::move(fast)});
+    }
+    q.low = list<double>(d["low"]);
+    q.high = list<double>(d["high"]);
+    q.step = list<double>(d["step"]);
+    q.free = list<int>(d["free"]);
+    q.ahead = q.stages.at(0).weight.only(q.free);
+    q.behind = q.ahead.turned();
+    q.p = d["p"].cast<double>();
+    q.eps = d["eps"].cast<double>();
+    q.metric = matrix_of(d["metric"]);
+    q.inverse = matrix_of(d["inverse"]);
+    q.dual = q.inverse.turned();
+    q.square = matrix_of(d["square"]);
+    q.blind = matrix_of(d["blind"]);
+    q.side = matrix_of(d["side"]);
+    q.side_high = list<double>(d["side_high"]);
+    q.curved = d["curved"].cast<bool>();
+    return q;
+}
+
+static std::unique_ptr<Annealer> annealer_of(const py::dict &d, const py::dict &h) {
+    std::vector<Annealer::Group> groups;
+    for (const py::handle &one : d["groups"]) {
+        auto [start, allowed] = one.cast<std::pair<int, std::vector<int>>>();
+        groups.push_back({start, std::move(allowed)});
+    }
+    auto get = [&](const char *name) { return h[name].cast<double>(); };
+    Habits habits{get("hot"), get("cold"), get("changed"), get("twice"), get("numbers"), list<double>(h["sizes"]),
+                  h["every"].cast<int>(), h["replaced"].cast<int>()};
+    return std::make_unique<Annealer>(quest_of(d), std::move(groups), list<int>(d["numbers"]), std::move(habits));
+}
+
+static py::tuple anneal(Annealer &annealer, const py::handle &people, double seconds, long most, uint64_t seed) {
+    Numbers start = list<double>(people);
+    {
+        py::gil_scoped_release release;
+        annealer.look(std::move(start), seconds, most, seed);
+    }
+    return py::make_tuple(array(annealer.right), array(annealer.apart), array(annealer.gaps), annealer.moves);
+}
+
 PYBIND11_MODULE(_kernel, m) {
     m.doc() = "The branch and bound over relu networks, compiled. Its arrays are described in likewise.search.compiled.";
     py::class_<Linear>(m, "Linear")
@@ -226,6 +282,9 @@ PYBIND11_MODULE(_kernel, m) {
         .def("limit", &Linear::limit)
         .def("maximise", &Linear::maximise, py::arg("columns"), py::arg("values"), py::arg("accuracy"), py::arg("most") = 5000)
         .def_property_readonly("steps", [](const Linear &linear) { return linear.tableau.pivots; });
+    py::class_<Annealer>(m, "Annealer")
+        .def(py::init(&annealer_of))
+        .def("look", &anneal, py::arg("people"), py::arg("seconds"), py::arg("most"), py::arg("seed"));
     py::class_<Tree>(m, "Tree")
         .def(py::init([](const py::dict &question, const py::dict &root, double upper) {
             Question q = question_of(question);

@@ -1,5 +1,6 @@
-// Wide: the two inner loops of the simplex method, with four numbers at a time where the processor can.
+// Wide: the inner loops of the simplex method and of annealing, with four numbers at a time where the processor can.
 #pragma once
+#include <cstddef>
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -26,6 +27,16 @@ inline double dot_plain(const double *x, const double *y, int n) {
     double sum = 0;
     for (int k = 0; k < n; k++) sum += x[k] * y[k];
     return sum;
+}
+
+// out = w in, for a matrix w and N columns side by side.
+template <int N> void multiply_plain(double *out, const double *w, const double *in, int rows, int columns) {
+    for (int r = 0; r < rows; r++) {
+        double sums[N] = {};
+        for (int c = 0; c < columns; c++)
+            for (int l = 0; l < N; l++) sums[l] += w[std::size_t(r) * columns + c] * in[c * N + l];
+        for (int l = 0; l < N; l++) out[r * N + l] = sums[l];
+    }
 }
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -75,6 +86,30 @@ __attribute__((target("avx2,fma"))) inline double dot_wide(const double *x, cons
     return total(_mm256_add_pd(one, other)) + dot_plain(x + k, y + k, n - k);
 }
 
+// ROWS rows of the above: as many sums as there are registers for.
+template <int N, int ROWS>
+__attribute__((target("avx2,fma"))) inline void multiply_rows(double *out, const double *w, const double *in, int columns) {
+    __m256d sums[ROWS][N / 4];
+    for (int r = 0; r < ROWS; r++)
+        for (int v = 0; v < N / 4; v++) sums[r][v] = _mm256_setzero_pd();
+    for (int c = 0; c < columns; c++)
+        for (int r = 0; r < ROWS; r++) {
+            const __m256d factor = _mm256_broadcast_sd(w + std::size_t(r) * columns + c);
+            for (int v = 0; v < N / 4; v++)
+                sums[r][v] = _mm256_fmadd_pd(factor, _mm256_loadu_pd(in + c * N + 4 * v), sums[r][v]);
+        }
+    for (int r = 0; r < ROWS; r++)
+        for (int v = 0; v < N / 4; v++) _mm256_storeu_pd(out + r * N + 4 * v, sums[r][v]);
+}
+
+template <int N>
+__attribute__((target("avx2,fma"))) void multiply_wide(double *out, const double *w, const double *in, int rows, int columns) {
+    constexpr int ROWS = 32 / N;
+    int r = 0;
+    for (; r + ROWS <= rows; r += ROWS) multiply_rows<N, ROWS>(out + r * N, w + std::size_t(r) * columns, in, columns);
+    for (; r < rows; r++) multiply_rows<N, 1>(out + r * N, w + std::size_t(r) * columns, in, columns);
+}
+
 inline const bool WIDE = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 inline double add_times(double *y, const double *x, double f, int n) {
     return WIDE ? add_times_wide(y, x, f, n) : add_times_plain(y, x, f, n);
@@ -83,7 +118,13 @@ inline void add_rows(double *y, const double *x, int stride, const double *f, in
     WIDE ? add_rows_wide(y, x, stride, f, count, n) : add_rows_plain(y, x, stride, f, count, n);
 }
 inline double dot(const double *x, const double *y, int n) { return WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n); }
+template <int N> void multiply(double *out, const double *w, const double *in, int rows, int columns) {
+    WIDE ? multiply_wide<N>(out, w, in, rows, columns) : multiply_plain<N>(out, w, in, rows, columns);
+}
 #else
+template <int N> void multiply(double *out, const double *w, const double *in, int rows, int columns) {
+    multiply_plain<N>(out, w, in, rows, columns);
+}
 inline void add_rows(double *y, const double *x, int stride, const double *f, int count, int n) {
     add_rows_plain(y, x, stride, f, count, n);
 }

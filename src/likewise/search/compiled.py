@@ -353,6 +353,12 @@ def tree(problem: Problem, bounds: TwinBounds, relaxed: Relaxed, influence: list
     return _kernel.Tree(question(problem, bounds, relaxed, influence), root(bounds), upper)
 
 
+def annealer(quest: dict[str, Any], habits: dict[str, Any]) -> Any:
+    """Return the kernel's annealer of a problem (see `search.anneal`)."""
+    assert _kernel is not None
+    return _kernel.Annealer(quest, habits)
+
+
 class Swift:
     """A `Maximiser` over the relaxed model of a whole question, by the kernel: one objective after the other."""
 

@@ -1,0 +1,234 @@
+// Anneal: many people are moved at random, each is the middle of a pair, and moves that lose a little are taken too, less
+// and less often as it gets colder.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "pairing.hpp"
+
+namespace likewise {
+
+// How people are moved: see likewise.search.anneal, where the numbers are.
+struct Habits {
+    double hot, cold;        // losses taken once in e times, at first and in the end, as shares of the best gap
+    double changed, twice;   // how often a category is changed, and then another one
+    double numbers;          // how many numbers are changed, on average
+    Numbers sizes;           // by how much, in shares of their range
+    int every, replaced;     // rounds after which one in so many people is replaced by one of the best
+};
+
+// Numbers at random: splitmix64, whose every seed is a good one.
+struct Dice {
+    uint64_t state;
+
+    uint64_t next() {
+        uint64_t v = state += 0x9e3779b97f4a7c15u;
+        v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+        v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+        return v ^ v >> 31;
+    }
+    double one() { return double(next() >> 11) * 0x1p-53; }
+    int below(int n) { return int((next() >> 32) * uint64_t(n) >> 32); }
+    double normal() {  // nearly: the sum of eight shares of one draw
+        const uint64_t v = next();
+        int sum = 0;
+        for (int k = 0; k < 64; k += 8) sum += int(v >> k & 255);
+        return (sum - 1020) / 209.0;
+    }
+};
+
+class Annealer {
+  public:
+    struct Group {
+        int start;
+        std::vector<int> allowed;
+    };
+
+    long moves = 0;  // so far, of all people
+    Numbers x, gaps, right, apart;
+
+    Annealer(Quest quest, std::vector<Group> several, std::vector<int> all_numbers, Habits ways)
+        : q(std::move(quest)), pairing(q), habits(std::move(ways)), columns(q.stages[0].weight.turned()) {
+        for (Group &group : several)
+            if (group.allowed.size() > 1) groups.push_back(std::move(group));
+        for (int c : all_numbers)
+            if (q.high[c] > q.low[c]) numbers.push_back(c);
+    }
+
+    Annealer(const Annealer &) = delete;
+
+    // Cool down once in some seconds, or in some moves of each person where `most` is positive. The people given (a
+    // multiple of LANES) become the best ones found, in no order, with their pairs and gaps.
+    void look(Numbers people, double seconds, long most, uint64_t seed) {
+        using Clock = std::chrono::steady_clock;
+        const auto began = Clock::now();
+        dice = {seed};
+        begin(std::move(people));
+        for (long round = 0;; round++) {
+            const double passed = std::chrono::duration<double>(Clock::now() - began).count() / std::max(seconds, 1e-9);
+            const double share = std::max(passed, most > 0 ? double(round * CHUNK) / double(most) : 0.0);
+            if (share >= 1.0) break;
+            const double top = *std::max_element(gap.begin(), gap.end());
+            const double warmth = habits.hot * std::pow(habits.cold / habits.hot, share) * std::max(top, 1e-12);
+            for (int batch = 0; batch < count / LANES; batch++) work(batch, warmth);
+            if (round % habits.every == habits.every - 1) replace();
+        }
+        finish();
+    }
+
+  private:
+    static constexpr int CHUNK = 8;  // moves of the same people in a row, so that they stay at hand
+    Quest q;
+    Pairing pairing;
+    Habits habits;
+    Matrix columns;  // of the first weights, one a row
+    std::vector<Group> groups;
+    std::vector<int> numbers;
+    Dice dice{0};
+    int count = 0;
+    Numbers z, blind, gap;  // of everyone: what enters the first stage, coordinates in what the metric does not see, gaps
+    Numbers best_x, best_blind, best;
+    Numbers new_x, new_z, new_blind;
+
+    int width() const { return q.width(); }
+    int first() const { return q.first(); }
+    int unseen() const { return q.blind.columns; }
+
+    void begin(Numbers people) {
+        x = std::move(people);
+        count = int(x.size()) / width();
+        blind.assign(size_t(count) * unseen(), 0.0);
+        gap.assign(count, -INF);
+        enter();
+        new_x.resize(LANES * width());
+        new_z.resize(LANES * first());
+        new_blind.resize(LANES * unseen());
+        const Numbers any(LANES, -INF);
+        for (int from = 0; from < count; from += LANES) {
+            pair_at(from, any.data());
+            for (int l = 0; l < LANES; l++) gap[from + l] = pairing.gap[l];
+        }
+        best_x = x;
+        best_blind = blind;
+        best = gap;
+    }
+
+    void enter() {
+        z.assign(size_t(count) * first(), 0.0);
+        for (int i = 0; i < count; i++) {
+            double *to = z.data() + size_t(i) * first();
+            std::copy(q.stages[0].bias.begin(), q.stages[0].bias.end(), to);
+            for (int c = 0; c < width(); c++)
+                if (x[size_t(i) * width() + c] != 0.0) add_times(to, columns.row(c), x[size_t(i) * width() + c], first());
+        }
+    }
+
+    void pair_at(int from, const double *wanted) {
+        pairing.pair(x.data() + size_t(from) * width(), z.data() + size_t(from) * first(),
+                     blind.data() + size_t(from) * unseen(), wanted);
+    }
+
+    void work(int batch, double warmth) {
+        const size_t from = size_t(batch) * LANES;
+        for (int k = 0; k < CHUNK; k++) {
+            std::copy_n(x.begin() + from * width(), LANES * width(), new_x.begin());
+            std::copy_n(z.begin() + from * first(), LANES * first(), new_z.begin());
+            std::copy_n(blind.begin() + from * unseen(), LANES * unseen(), new_blind.begin());
+            double wanted[LANES];
+            for (int l = 0; l < LANES; l++) {
+                move(l);
+                wanted[l] = gap[from + l] + warmth * std::log(dice.one() + 1e-300);
+            }
+            pairing.pair(new_x.data(), new_z.data(), new_blind.data(), wanted);
+            for (int l = 0; l < LANES; l++)
+                if (pairing.gap[l] > wanted[l]) take(from + l, l, pairing.gap[l]);
+        }
+        moves += CHUNK * LANES;
+    }
+
+    void take(size_t i, int l, double value) {
+        std::copy_n(new_x.begin() + l * width(), width(), x.begin() + i * width());
+        std::copy_n(new_z.begin() + l * first(), first(), z.begin() + i * first());
+        std::copy_n(new_blind.begin() + l * unseen(), unseen(), blind.begin() + i * unseen());
+        gap[i] = value;
+        if (value <= best[i]) return;
+        best[i] = value;
+        std::copy_n(x.begin() + i * width(), width(), best_x.begin() + i * width());
+        std::copy_n(blind.begin() + i * unseen(), unseen(), best_blind.begin() + i * unseen());
+    }
+
+    // Move one person at random: a category or two, and a number or two.
+    void move(int l) {
+        double *person = new_x.data() + size_t(l) * width(), *enters = new_z.data() + size_t(l) * first();
+        if (!groups.empty() && dice.one() < habits.changed) {
+            change(person, enters);
+            if (dice.one() < habits.twice) change(person, enters);
+        }
+        if (numbers.empty()) return;
+        const double size = habits.sizes[dice.below(int(habits.sizes.size()))];
+        const double share = habits.numbers / double(numbers.size());
+        for (int c : numbers)
+            if (dice.one() < share) push(c, size * (q.high[c] - q.low[c]) * dice.normal(), person, enters);
+    }
+
+    void change(double *person, double *enters) {
+        const Group &group = groups[dice.below(int(groups.size()))];
+        const int to = group.allowed[dice.below(int(group.allowed.size()))];
+        int from = group.start;
+        while (person[from] < 0.5) from++;
+        if (from == to) return;
+        person[from] = 0.0;
+        person[to] = 1.0;
+        add_times(enters, columns.row(from), -1.0, first());
+        add_times(enters, columns.row(to), 1.0, first());
+    }
+
+    void push(int c, double by, double *person, double *enters) {
+        double to = person[c] + by;
+        if (q.step[c] > 0) to = q.low[c] + q.step[c] * std::round((to - q.low[c]) / q.step[c]);
+        to = std::clamp(to, q.low[c], q.high[c]);
+        if (to == person[c]) return;
+        add_times(enters, columns.row(c), to - person[c], first());
+        person[c] = to;
+    }
+
+    // The worst become the best.
+    void replace() {
+        std::vector<int> order(count);
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gap[a] < gap[b]; });
+        for (int k = 0; k < count / habits.replaced; k++) {
+            const size_t to = order[k], from = order[count - 1 - k];
+            std::copy_n(x.begin() + from * width(), width(), x.begin() + to * width());
+            std::copy_n(z.begin() + from * first(), first(), z.begin() + to * first());
+            std::copy_n(blind.begin() + from * unseen(), unseen(), blind.begin() + to * unseen());
+            gap[to] = gap[from];
+        }
+    }
+
+    // Pair the best anew, without what rounding has added up to.
+    void finish() {
+        const int n = q.apart();
+        x = best_x;
+        blind = best_blind;
+        enter();
+        right = x;
+        apart.assign(x.size(), 0.0);
+        gaps.resize(count);
+        const Numbers any(LANES, -INF);
+        for (int from = 0; from < count; from += LANES) {
+            pair_at(from, any.data());
+            for (int l = 0; l < LANES; l++) {
+                gaps[from + l] = pairing.gap[l];
+                for (int k = 0; k < n; k++) {
+                    const double d = pairing.d[k * LANES + l];
+                    right[size_t(from + l) * width() + q.free[k]] += pairing.shift[k * LANES + l] - d / 2;
+                    apart[size_t(from + l) * width() + q.free[k]] = d;
+                }
+            }
+        }
+    }
+};
+
+}  // namespace likewise
