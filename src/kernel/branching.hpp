@@ -207,13 +207,18 @@ inline std::vector<Split> Worker::shortlist(const std::vector<Split> &splits) {
     return wanted;
 }
 
-// Note what a split has brought: the product of how far both halves fall, at most down to 0.
-inline double Worker::learn(const Split &split, double slack, const Bound halves[2]) {
-    double gain = 1;
-    for (int half = 0; half < 2; half++) {
-        double fall = slack - (halves[half].is_open ? std::max(halves[half].together, 0.0) : 0.0);
-        gain *= std::max(fall, 1e-6 * slack) / std::max(slack, 1e-300);
-    }
+// Note what a split has brought: the product of how far both halves fall, at most down to 0; by the program alone or with what
+// holds of all differences together, whichever is more.
+inline double Worker::learn(const Split &split, const Bound &now, const Bound halves[2]) {
+    auto fallen = [&](double Bound::*slack) {
+        double product = 1;
+        for (int half = 0; half < 2; half++) {
+            const double fall = now.*slack - (halves[half].is_open ? std::max(halves[half].*slack, 0.0) : 0.0);
+            product *= std::max(fall, 1e-6 * (now.*slack)) / std::max(now.*slack, 1e-300);
+        }
+        return product;
+    };
+    double gain = std::max(fallen(&Bound::slack), fallen(&Bound::together));
     if (!(gain >= 0)) gain = 0;  // of infinite slacks
     std::lock_guard<std::mutex> lock(tree_.mutex_);
     Brought &known = tree_.brought_[key(split)];
@@ -244,7 +249,7 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
             }
             closes |= !tried[half].is_open;
         }
-        const double gain = learn(wanted[k], now.together, tried) + (closes ? 2 : 0);
+        const double gain = learn(wanted[k], now, tried) + (closes ? 2 : 0);
         if (gain > most) {
             most = gain;
             chosen = int(k);

@@ -39,7 +39,7 @@ class Worker {
     std::vector<Split> candidates(const Part &part, const std::vector<double> &x) const;
     bool branch(int &id, Bound &now);
     std::vector<Split> shortlist(const std::vector<Split> &splits);
-    double learn(const Split &split, double slack, const Bound halves[2]);
+    double learn(const Split &split, const Bound &now, const Bound halves[2]);
     int try_out(const Bound &now, const std::vector<Split> &wanted, double upper, Bound halves[2]);
     int divide(int id, const Split &split, const Bound halves[2], double upper);
     bool record(int id, const Bound &now);
