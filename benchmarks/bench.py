@@ -1,7 +1,7 @@
 """Certify a grid of fixed questions; a result file per finished cell, so that it can be stopped and resumed.
 
     python benchmarks/bench.py GRID [--engine milp,paper] [--solver highs] [--seconds S] [--gap G] [--threads N]
-                                    [--jobs N] [--results FOLDER] [--check]
+                                    [--jobs N] [--only TEXT] [--results FOLDER] [--check]
 
 GRID is one of those in grids.py: smoke (default), adult, known, mild, paper, settings, smooth, versus, wide. Then
 `python benchmarks/table.py GRID`.
@@ -66,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--seconds", type=float, help="per cell (default: that of the grid)")
     line.add_argument("--gap", type=float)
     line.add_argument("--threads", type=int)
+    line.add_argument("--only", default="", help="only questions whose name has this text in it, such as german_16")
     line.add_argument("--results", type=Path, default=ROOT / "results")
     line.add_argument("--check", action="store_true", help="check the certificate of every cell that closes")
     return line
@@ -81,12 +82,13 @@ def plan(options: argparse.Namespace) -> Plan:
             Settings(
                 engine,
                 options.solver,
-                grid.seconds if options.seconds is None else options.seconds,
-                grid.gap if options.gap is None else options.gap,
+                grid.limit(name)[0] if options.seconds is None else options.seconds,
+                grid.limit(name)[1] if options.gap is None else options.gap,
                 grid.threads if options.threads is None else options.threads,
             ),
         )
         for name in grid.names()
+        if options.only in name
         for engine in engines
     )
     code = code_digest()
@@ -98,6 +100,7 @@ def plan(options: argparse.Namespace) -> Plan:
 def _command(options: argparse.Namespace, engines: Sequence[str]) -> str:
     chosen = [("--engine", ",".join(engines) if options.engine else None), ("--solver", options.solver)]
     chosen += [(f"--{name}", getattr(options, name)) for name in ("seconds", "gap", "threads")]
+    chosen += [("--only", options.only or None)]
     words = [word for name, value in chosen if value is not None for word in (name, str(value))]
     words += ["--check"] if options.check else []
     return shlex.join(["python", "benchmarks/bench.py", options.grid, *words])

@@ -74,12 +74,40 @@ def cells(results: Sequence[Result]) -> str:
     parts = [markdown(("question", "engine", "lower", "upper", "gap", "seconds", "nodes"), rows)]
     for engine in dict.fromkeys(r["engine"] for r in results):
         own = [r for r in results if r["engine"] == engine]
+        wanted = " or ".join(f"{gap:g}" for gap in sorted({r["wanted_gap"] for r in own}))
         seconds = [r["seconds"] for r in own]
         parts.append(
-            f"`{engine}`: {sum(map(closed, own))} of {len(own)} closed to {own[0]['wanted_gap']:g}; "
+            f"`{engine}`: {sum(map(closed, own))} of {len(own)} closed to {wanted}; "
             f"median {statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s."
         )
-    return "\n\n".join(parts)
+    return "\n\n".join([*reached(results), *parts])
+
+
+def reached(results: Sequence[Result]) -> list[str]:
+    """Return how many cells of every network are where they were wanted, if not all are wanted to be at one place."""
+    if len({(r["wanted_gap"], r["limit"]) for r in results}) < 2:
+        return []
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for r in results:
+        groups.setdefault((r["name"].split("|")[0], r["engine"]), []).append(r)
+    rows = []
+    for (network, engine), own in groups.items():
+        wanted, left = own[0], [r["upper"] - r["lower"] for r in own if not closed(r) and r["upper"] is not None]
+        times = [r["seconds"] for r in own if closed(r)]
+        middle, most = (f"{statistics.median(times):.2f}", f"{max(times):.2f}") if times else ("", "")
+        told = f"{wanted['wanted_gap']:g} in {wanted['limit']:g} s"
+        gap = f"{max(left):.1e}" if left else ""
+        rows.append((network, engine, told, f"{len(times)} of {len(own)}", middle, most, gap))
+    head = (
+        "network",
+        "engine",
+        "wanted",
+        "reached",
+        "median s of these",
+        "slowest of these",
+        "widest gap of the others",
+    )
+    return [markdown(head, rows)]
 
 
 def seconds_to(result: Result, gap: float = 1e-4) -> float:
