@@ -22,7 +22,7 @@ from store import ROOT, code_digest, commit, finite, machine, read_json, today, 
 from table import markdown, where
 
 from likewise.bounds import flips
-from likewise.search import compiled, fast, primal, root, search
+from likewise.search import compiled, fast, join, primal, root, search
 from likewise.solvers import LinearModel, Session
 
 QUESTIONS = (
@@ -33,6 +33,7 @@ QUESTIONS = (
     "mild/adult_16x16x16|linf|0.05",
     "mild/german_24|box|0.2",
     "mild/crime_8|mahalanobis|0.2",
+    "mild/german_32|mahalanobis|0.05",
 )
 
 
@@ -55,7 +56,10 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "leaving harmless deviations alone": _choice("harmless", False),
     "dives for pairs in the tree": _choice("dive_every", 1 << 30),
     "polishing the tree's pairs": lambda: mock.patch.object(fast.Fast, "climb", return_value=None),
-    "the attack": lambda: mock.patch.object(primal.Primal, "look", return_value=None),
+    "all differences together": lambda: mock.patch.object(join, "can_join", return_value=False),
+    "annealing": lambda: mock.patch.object(primal, "annealer", return_value=None),
+    "narrowing all of the root again after a much better pair": lambda: mock.patch.object(fast, "JUMP", math.inf),
+    "any look for pairs but the tree's": lambda: mock.patch.object(primal.Primal, "look", return_value=None),
     "the dual simplex for changes of category": lambda: mock.patch.object(flips, "Session", _primal),
     "tangents where points ask for them": lambda: mock.patch.object(root.Root, "draw", return_value=False),
 }
