@@ -15,6 +15,8 @@ struct Habits {
     double changed, twice;   // how often a category is changed, and then another one
     double numbers;          // how many numbers are changed, on average
     Numbers sizes;           // by how much, in shares of their range
+    double borrowed;         // how often a change is taken from other people
+    double blind, uphill;    // how often the part of a difference that the metric does not see is moved, and then uphill
     int every, replaced;     // rounds after which one in so many people is replaced by one of the best
 };
 
@@ -88,6 +90,8 @@ class Annealer {
     Dice dice{0};
     int count = 0;
     Numbers z, blind, gap;  // of everyone: what enters the first stage, coordinates in what the metric does not see, gaps
+    Numbers rise;           // the slopes in those coordinates
+    Numbers room;           // how far each of them can go
     Numbers best_x, best_blind, best;
     Numbers new_x, new_z, new_blind;
 
@@ -98,7 +102,7 @@ class Annealer {
     void begin(Numbers people) {
         x = std::move(people);
         count = int(x.size()) / width();
-        blind.assign(size_t(count) * unseen(), 0.0);
+        scatter();
         gap.assign(count, -INF);
         enter();
         new_x.resize(LANES * width());
@@ -107,11 +111,24 @@ class Annealer {
         const Numbers any(LANES, -INF);
         for (int from = 0; from < count; from += LANES) {
             pair_at(from, any.data());
-            for (int l = 0; l < LANES; l++) gap[from + l] = pairing.gap[l];
+            for (int l = 0; l < LANES; l++) {
+                gap[from + l] = pairing.gap[l];
+                pairing.rise(l, rise.data() + size_t(from + l) * unseen());
+            }
         }
         best_x = x;
         best_blind = blind;
         best = gap;
+    }
+
+    void scatter() {
+        room.assign(unseen(), INF);
+        for (int j = 0; j < unseen(); j++)
+            for (int k = 0; k < q.apart(); k++)
+                room[j] = std::min(room[j], (q.high[q.free[k]] - q.low[q.free[k]]) / std::max(std::fabs(q.blind.row(k)[j]), 1e-9));
+        blind.resize(size_t(count) * unseen());
+        for (size_t k = 0; k < blind.size(); k++) blind[k] = room[k % unseen()] * dice.normal();
+        rise.assign(blind.size(), 0.0);
     }
 
     void enter() {
@@ -137,7 +154,7 @@ class Annealer {
             std::copy_n(blind.begin() + from * unseen(), LANES * unseen(), new_blind.begin());
             double wanted[LANES];
             for (int l = 0; l < LANES; l++) {
-                move(l);
+                move(l, from + l);
                 wanted[l] = gap[from + l] + warmth * std::log(dice.one() + 1e-300);
             }
             pairing.pair(new_x.data(), new_z.data(), new_blind.data(), wanted);
@@ -151,6 +168,7 @@ class Annealer {
         std::copy_n(new_x.begin() + l * width(), width(), x.begin() + i * width());
         std::copy_n(new_z.begin() + l * first(), first(), z.begin() + i * first());
         std::copy_n(new_blind.begin() + l * unseen(), unseen(), blind.begin() + i * unseen());
+        pairing.rise(l, rise.data() + i * unseen());
         gap[i] = value;
         if (value <= best[i]) return;
         best[i] = value;
@@ -159,29 +177,53 @@ class Annealer {
     }
 
     // Move one person at random: a category or two, and a number or two.
-    void move(int l) {
+    void move(int l, size_t i) {
         double *person = new_x.data() + size_t(l) * width(), *enters = new_z.data() + size_t(l) * first();
         if (!groups.empty() && dice.one() < habits.changed) {
             change(person, enters);
             if (dice.one() < habits.twice) change(person, enters);
         }
-        if (numbers.empty()) return;
         const double size = habits.sizes[dice.below(int(habits.sizes.size()))];
+        if (unseen() && dice.one() < habits.blind) turn(size, new_blind.data() + l * unseen(), rise.data() + i * unseen());
+        if (numbers.empty()) return;
         const double share = habits.numbers / double(numbers.size());
+        const bool is_borrowed = dice.one() < habits.borrowed;
+        const double *one = x.data() + size_t(dice.below(count)) * width(), *other = x.data() + size_t(dice.below(count)) * width();
         for (int c : numbers)
-            if (dice.one() < share) push(c, size * (q.high[c] - q.low[c]) * dice.normal(), person, enters);
+            if (dice.one() < share)
+                push(c, is_borrowed ? one[c] - other[c] : size * (q.high[c] - q.low[c]) * dice.normal(), person, enters);
+    }
+
+    // Change what the metric does not see of a difference, at random or uphill.
+    void turn(double size, double *at, const double *slope) {
+        if (dice.one() < habits.uphill) {
+            double most = 1e-300;
+            for (int j = 0; j < unseen(); j++) most = std::max(most, std::fabs(slope[j]) * room[j]);
+            const double by = size * std::fabs(dice.normal()) / most;
+            for (int j = 0; j < unseen(); j++) at[j] += by * slope[j] * room[j] * room[j];
+            return;
+        }
+        const int j = dice.below(unseen());
+        at[j] += size * room[j] * dice.normal();
     }
 
     void change(double *person, double *enters) {
         const Group &group = groups[dice.below(int(groups.size()))];
-        const int to = group.allowed[dice.below(int(group.allowed.size()))];
-        int from = group.start;
-        while (person[from] < 0.5) from++;
+        const bool is_borrowed = dice.one() < habits.borrowed;
+        const int to = is_borrowed ? chosen(group, x.data() + size_t(dice.below(count)) * width())
+                                   : group.allowed[dice.below(int(group.allowed.size()))];
+        const int from = chosen(group, person);
         if (from == to) return;
         person[from] = 0.0;
         person[to] = 1.0;
         add_times(enters, columns.row(from), -1.0, first());
         add_times(enters, columns.row(to), 1.0, first());
+    }
+
+    static int chosen(const Group &group, const double *person) {
+        int at = group.start;
+        while (person[at] < 0.5) at++;
+        return at;
     }
 
     void push(int c, double by, double *person, double *enters) {
@@ -203,6 +245,7 @@ class Annealer {
             std::copy_n(x.begin() + from * width(), width(), x.begin() + to * width());
             std::copy_n(z.begin() + from * first(), first(), z.begin() + to * first());
             std::copy_n(blind.begin() + from * unseen(), unseen(), blind.begin() + to * unseen());
+            std::copy_n(rise.begin() + from * unseen(), unseen(), rise.begin() + to * unseen());
             gap[to] = gap[from];
         }
     }

@@ -167,6 +167,14 @@ class Pairing {
         }
     }
 
+    // The slopes of a lane's gap in the coordinates that the metric does not see, as they were used last.
+    void rise(int l, double *to) const {
+        for (int j = 0; j < q.blind.columns; j++) {
+            to[j] = 0.0;
+            for (int k = 0; k < q.apart(); k++) to[j] += q.blind.row(k)[j] * slopes[k * LANES + l];
+        }
+    }
+
   private:
     static constexpr double HOPE = 0.7;  // a first pair with less of what is wanted is not improved
     const Quest &q;
@@ -239,7 +247,7 @@ class Pairing {
             by_ball(by);
         else
             by_norm(by);
-        bool is_off = q.p != 2.0 && q.metric.rows > q.metric.columns;
+        bool is_off = q.p != 2.0 && q.metric.rows + q.blind.columns > n;  // of more rows than it has rank
         for (int k = 0; k < n; k++) {
             const double most = q.high[q.free[k]] - q.low[q.free[k]];
             for (int l = 0; l < LANES; l++) {

@@ -26,12 +26,15 @@ PEOPLE, FEWEST, AFFORDABLE = 128, 16, 10_000_000  # moved at once; of a large ne
 LANES = 8  # people that the kernel moves together
 # How people are moved, see src/kernel/anneal.hpp.
 HABITS: dict[str, Any] = {
-    "hot": 0.03,
-    "cold": 0.0005,
-    "changed": 0.6,
-    "twice": 0.5,
+    "hot": 0.2,
+    "cold": 0.002,
+    "changed": 0.8,
+    "twice": 0.25,
     "numbers": 1.5,
     "sizes": (1.0, 0.3, 0.1, 0.03, 0.01),
+    "borrowed": 0.3,
+    "blind": 0.7,
+    "uphill": 0.5,
     "every": 6,
     "replaced": 8,
 }
@@ -71,10 +74,7 @@ def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
     fits = hidden and all(len(set(layer.activations)) == 1 for layer in hidden)
     if compiled.missing or not fits or not inner.symmetric or inner.aside or not len(columns):
         return None
-    form = _form(inner, columns)
-    if form["blind"].shape[1]:
-        return None
-    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | form, HABITS))
+    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | _form(inner, columns), HABITS))
 
 
 def _form(inner: Problem, columns: np.ndarray) -> dict[str, Array]:
