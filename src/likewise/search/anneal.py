@@ -9,6 +9,7 @@ The loop is the kernel's (`src/kernel/anneal.hpp`, `pairing.hpp`); here is what 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +24,11 @@ from likewise.search.attack import Pairs
 from likewise.search.score import Score
 
 PEOPLE, FEWEST, AFFORDABLE = 128, 16, 10_000_000  # moved at once; of a large network; weights to multiply by at once
+IN_A_SECOND = 90  # people to move for a second; for less or more by the root of it: few that cool slowly are better
 LANES = 8  # people that the kernel moves together
-# How people are moved, see src/kernel/anneal.hpp.
+# How people are moved, see `Habits` in src/kernel/anneal.hpp.
 HABITS: dict[str, Any] = {
-    "hot": 0.2,
+    "hot": 0.1,
     "cold": 0.002,
     "changed": 0.8,
     "twice": 0.25,
@@ -35,7 +37,8 @@ HABITS: dict[str, Any] = {
     "borrowed": 0.3,
     "blind": 0.7,
     "uphill": 0.5,
-    "every": 6,
+    "hope": 0.8,
+    "every": 30,
     "replaced": 8,
 }
 SEEN = 1e-9  # the least singular value of a metric that is not taken for 0, beside its largest one
@@ -53,15 +56,16 @@ class Annealer:
 
         The pairs are candidates, up to rounding. With a number of moves of each person, it may be over earlier.
         """
-        people = self.inner.right.sample(self._count(), rng)
+        people = self.inner.right.sample(self._count(seconds), rng)
         people[0] = start
         right, d, gaps, _ = self.kernel.look(people, seconds, moves, int(rng.integers(2**62)))
         pairs = Pairs(right.reshape(people.shape), d.reshape(people.shape))
         return pairs.take(np.argsort(-gaps))
 
-    def _count(self) -> int:
+    def _count(self, seconds: float) -> int:
         weights = sum(layer.weight.size for layer in self.inner.network.layers)
-        return max(FEWEST, min(PEOPLE, AFFORDABLE // weights)) // LANES * LANES
+        worth = int(IN_A_SECOND * math.sqrt(min(max(seconds, 0.0), 100.0)))
+        return max(FEWEST, min(PEOPLE, worth, AFFORDABLE // weights)) // LANES * LANES
 
 
 def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
