@@ -105,6 +105,25 @@ def test_a_metric_that_measures_more_than_it_has_columns():
     assert gaps[0] > 0.0
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_what_the_metric_does_not_see_differs_as_far_as_it_may(p):
+    asked = problem(p, weights=np.array([1.0, 9.0, 9.0, 9.0, 0.0, 9.0, 9.0, 1.0]), widths=(8,))
+    pairs, gaps = looked(asked, moves=2000)
+    assert are_pairs(asked, pairs)
+    answer = engine_of(asked, 30.0)
+    assert 0.98 * answer.upper <= gaps[0] <= answer.upper + 1e-9
+
+
+def test_directions_that_the_metric_does_not_see():
+    matrix = np.random.default_rng(3).normal(size=(2, PLAIN.width))
+    matrix = np.vstack([matrix, 9.0 * np.eye(PLAIN.width)[[1, 2, 3, 5, 6]]])
+    asked = lw.Problem(network(PLAIN.width, (8,)), PLAIN, PLAIN, lw.Mahalanobis(matrix.T @ matrix), 0.2)
+    pairs, gaps = looked(asked, moves=2000)
+    assert are_pairs(asked, pairs)
+    answer = engine_of(asked, 30.0)
+    assert 0.9 * answer.upper <= gaps[0] <= answer.upper + 1e-9  # the box cuts off more than it has to
+
+
 def test_integers_and_constraints_are_kept():
     domain = lw.Domain(
         [lw.Continuous("age", 0.0, 1.0), lw.Integer("cars", 0, 6), lw.Continuous("debt", 0.0, 1.0)],

@@ -15,7 +15,10 @@ struct Habits {
     double changed, twice;   // how often a category is changed, and then another one
     double numbers;          // how many numbers are changed, on average
     Numbers sizes;           // by how much, in shares of their range
-    int every, replaced;     // rounds after which one in so many people is replaced by one of the best
+    double borrowed;         // how often a change is taken from other people
+    double blind, uphill;    // how often the part of a difference that the metric does not see is moved, and then uphill
+    double hope;             // the share of what is wanted that a pair must have to first order, to be looked at
+    int every, replaced;     // moves after which one in so many people is replaced by one of the best
 };
 
 // Numbers at random: splitmix64, whose every seed is a good one.
@@ -67,18 +70,17 @@ class Annealer {
         begin(std::move(people));
         for (long round = 0;; round++) {
             const double passed = std::chrono::duration<double>(Clock::now() - began).count() / std::max(seconds, 1e-9);
-            const double share = std::max(passed, most > 0 ? double(round * CHUNK) / double(most) : 0.0);
+            const double share = std::max(passed, most > 0 ? double(round) / double(most) : 0.0);
             if (share >= 1.0) break;
             const double top = *std::max_element(gap.begin(), gap.end());
             const double warmth = habits.hot * std::pow(habits.cold / habits.hot, share) * std::max(top, 1e-12);
-            for (int batch = 0; batch < count / LANES; batch++) work(batch, warmth);
+            work(warmth);
             if (round % habits.every == habits.every - 1) replace();
         }
         finish();
     }
 
   private:
-    static constexpr int CHUNK = 8;  // moves of the same people in a row, so that they stay at hand
     Quest q;
     Pairing pairing;
     Habits habits;
@@ -88,8 +90,11 @@ class Annealer {
     Dice dice{0};
     int count = 0;
     Numbers z, blind, gap;  // of everyone: what enters the first stage, coordinates in what the metric does not see, gaps
+    Numbers rise;           // the slopes in those coordinates
+    Numbers room;           // how far each of them can go
     Numbers best_x, best_blind, best;
-    Numbers new_x, new_z, new_blind;
+    Numbers new_x, new_z, new_blind, new_slope, wanted;  // where people may go, and what gaps they must have to go there
+    std::vector<int> hopeful;
 
     int width() const { return q.width(); }
     int first() const { return q.first(); }
@@ -98,20 +103,28 @@ class Annealer {
     void begin(Numbers people) {
         x = std::move(people);
         count = int(x.size()) / width();
-        blind.assign(size_t(count) * unseen(), 0.0);
+        scatter();
         gap.assign(count, -INF);
         enter();
-        new_x.resize(LANES * width());
-        new_z.resize(LANES * first());
-        new_blind.resize(LANES * unseen());
-        const Numbers any(LANES, -INF);
-        for (int from = 0; from < count; from += LANES) {
-            pair_at(from, any.data());
-            for (int l = 0; l < LANES; l++) gap[from + l] = pairing.gap[l];
-        }
+        new_slope.resize(z.size());
+        wanted.resize(count);
+        pair_all([&](size_t i, int l) {
+            gap[i] = pairing.gap[l];
+            pairing.rise(l, rise.data() + i * unseen());
+        });
         best_x = x;
         best_blind = blind;
         best = gap;
+    }
+
+    void scatter() {
+        room.assign(unseen(), INF);
+        for (int j = 0; j < unseen(); j++)
+            for (int k = 0; k < q.apart(); k++)
+                room[j] = std::min(room[j], (q.high[q.free[k]] - q.low[q.free[k]]) / std::max(std::fabs(q.blind.row(k)[j]), 1e-9));
+        blind.resize(size_t(count) * unseen());
+        for (size_t k = 0; k < blind.size(); k++) blind[k] = room[k % unseen()] * dice.normal();
+        rise.assign(blind.size(), 0.0);
     }
 
     void enter() {
@@ -124,33 +137,64 @@ class Annealer {
         }
     }
 
-    void pair_at(int from, const double *wanted) {
-        pairing.pair(x.data() + size_t(from) * width(), z.data() + size_t(from) * first(),
-                     blind.data() + size_t(from) * unseen(), wanted);
+    // Pair everyone as they are.
+    template <class Use> void pair_all(Use use) {
+        for (int from = 0; from < count; from += LANES) {
+            Person them[LANES];
+            const double any[LANES] = {-INF, -INF, -INF, -INF, -INF, -INF, -INF, -INF};
+            for (int l = 0; l < LANES; l++) {
+                const size_t i = from + l;
+                them[l] = {&x[i * width()], &z[i * first()], blind.data() + i * unseen(), &new_slope[i * first()]};
+            }
+            pairing.guess(them);
+            pairing.pair(them, any);
+            for (int l = 0; l < LANES; l++) use(size_t(from + l), l);
+        }
     }
 
-    void work(int batch, double warmth) {
-        const size_t from = size_t(batch) * LANES;
-        for (int k = 0; k < CHUNK; k++) {
-            std::copy_n(x.begin() + from * width(), LANES * width(), new_x.begin());
-            std::copy_n(z.begin() + from * first(), LANES * first(), new_z.begin());
-            std::copy_n(blind.begin() + from * unseen(), LANES * unseen(), new_blind.begin());
-            double wanted[LANES];
+    Person proposed(size_t i) {
+        return {&new_x[i * width()], &new_z[i * first()], new_blind.data() + i * unseen(), &new_slope[i * first()]};
+    }
+
+    // Move everyone once. Only those are paired whose gap may be of use, as far as slopes can tell.
+    void work(double warmth) {
+        new_x = x;
+        new_z = z;
+        new_blind = blind;
+        hopeful.clear();
+        for (int from = 0; from < count; from += LANES) {
+            Person them[LANES];
             for (int l = 0; l < LANES; l++) {
-                move(l);
-                wanted[l] = gap[from + l] + warmth * std::log(dice.one() + 1e-300);
+                const size_t i = from + l;
+                move(i);
+                wanted[i] = gap[i] + warmth * std::log(dice.one() + 1e-300);
+                them[l] = proposed(i);
             }
-            pairing.pair(new_x.data(), new_z.data(), new_blind.data(), wanted);
+            pairing.guess(them);
             for (int l = 0; l < LANES; l++)
-                if (pairing.gap[l] > wanted[l]) take(from + l, l, pairing.gap[l]);
+                if (pairing.gap[l] > habits.hope * wanted[from + l] || wanted[from + l] <= 0) hopeful.push_back(from + l);
         }
-        moves += CHUNK * LANES;
+        for (size_t from = 0; from < hopeful.size(); from += LANES) {
+            Person them[LANES];
+            double needed[LANES];
+            for (size_t l = 0; l < LANES; l++) {
+                const bool is_one = from + l < hopeful.size();
+                const int i = hopeful[is_one ? from + l : from];
+                them[l] = proposed(i);
+                needed[l] = is_one ? wanted[i] : INF;
+            }
+            pairing.pair(them, needed);
+            for (int l = 0; l < LANES; l++)
+                if (pairing.gap[l] > needed[l]) take(hopeful[from + l], l, pairing.gap[l]);
+        }
+        moves += count;
     }
 
     void take(size_t i, int l, double value) {
-        std::copy_n(new_x.begin() + l * width(), width(), x.begin() + i * width());
-        std::copy_n(new_z.begin() + l * first(), first(), z.begin() + i * first());
-        std::copy_n(new_blind.begin() + l * unseen(), unseen(), blind.begin() + i * unseen());
+        std::copy_n(new_x.begin() + i * width(), width(), x.begin() + i * width());
+        std::copy_n(new_z.begin() + i * first(), first(), z.begin() + i * first());
+        std::copy_n(new_blind.begin() + i * unseen(), unseen(), blind.begin() + i * unseen());
+        pairing.rise(l, rise.data() + i * unseen());
         gap[i] = value;
         if (value <= best[i]) return;
         best[i] = value;
@@ -159,29 +203,53 @@ class Annealer {
     }
 
     // Move one person at random: a category or two, and a number or two.
-    void move(int l) {
-        double *person = new_x.data() + size_t(l) * width(), *enters = new_z.data() + size_t(l) * first();
+    void move(size_t i) {
+        double *person = &new_x[i * width()], *enters = &new_z[i * first()];
         if (!groups.empty() && dice.one() < habits.changed) {
             change(person, enters);
             if (dice.one() < habits.twice) change(person, enters);
         }
-        if (numbers.empty()) return;
         const double size = habits.sizes[dice.below(int(habits.sizes.size()))];
+        if (unseen() && dice.one() < habits.blind) turn(size, new_blind.data() + i * unseen(), rise.data() + i * unseen());
+        if (numbers.empty()) return;
         const double share = habits.numbers / double(numbers.size());
+        const bool is_borrowed = dice.one() < habits.borrowed;
+        const double *one = x.data() + size_t(dice.below(count)) * width(), *other = x.data() + size_t(dice.below(count)) * width();
         for (int c : numbers)
-            if (dice.one() < share) push(c, size * (q.high[c] - q.low[c]) * dice.normal(), person, enters);
+            if (dice.one() < share)
+                push(c, is_borrowed ? one[c] - other[c] : size * (q.high[c] - q.low[c]) * dice.normal(), person, enters);
+    }
+
+    // Change what the metric does not see of a difference, at random or uphill.
+    void turn(double size, double *at, const double *slope) {
+        if (dice.one() < habits.uphill) {
+            double most = 1e-300;
+            for (int j = 0; j < unseen(); j++) most = std::max(most, std::fabs(slope[j]) * room[j]);
+            const double by = size * std::fabs(dice.normal()) / most;
+            for (int j = 0; j < unseen(); j++) at[j] += by * slope[j] * room[j] * room[j];
+            return;
+        }
+        const int j = dice.below(unseen());
+        at[j] += size * room[j] * dice.normal();
     }
 
     void change(double *person, double *enters) {
         const Group &group = groups[dice.below(int(groups.size()))];
-        const int to = group.allowed[dice.below(int(group.allowed.size()))];
-        int from = group.start;
-        while (person[from] < 0.5) from++;
+        const bool is_borrowed = dice.one() < habits.borrowed;
+        const int to = is_borrowed ? chosen(group, x.data() + size_t(dice.below(count)) * width())
+                                   : group.allowed[dice.below(int(group.allowed.size()))];
+        const int from = chosen(group, person);
         if (from == to) return;
         person[from] = 0.0;
         person[to] = 1.0;
         add_times(enters, columns.row(from), -1.0, first());
         add_times(enters, columns.row(to), 1.0, first());
+    }
+
+    static int chosen(const Group &group, const double *person) {
+        int at = group.start;
+        while (person[at] < 0.5) at++;
+        return at;
     }
 
     void push(int c, double by, double *person, double *enters) {
@@ -203,6 +271,7 @@ class Annealer {
             std::copy_n(x.begin() + from * width(), width(), x.begin() + to * width());
             std::copy_n(z.begin() + from * first(), first(), z.begin() + to * first());
             std::copy_n(blind.begin() + from * unseen(), unseen(), blind.begin() + to * unseen());
+            std::copy_n(rise.begin() + from * unseen(), unseen(), rise.begin() + to * unseen());
             gap[to] = gap[from];
         }
     }
@@ -216,18 +285,14 @@ class Annealer {
         right = x;
         apart.assign(x.size(), 0.0);
         gaps.resize(count);
-        const Numbers any(LANES, -INF);
-        for (int from = 0; from < count; from += LANES) {
-            pair_at(from, any.data());
-            for (int l = 0; l < LANES; l++) {
-                gaps[from + l] = pairing.gap[l];
-                for (int k = 0; k < n; k++) {
-                    const double d = pairing.d[k * LANES + l];
-                    right[size_t(from + l) * width() + q.free[k]] += pairing.shift[k * LANES + l] - d / 2;
-                    apart[size_t(from + l) * width() + q.free[k]] = d;
-                }
+        pair_all([&](size_t i, int l) {
+            gaps[i] = pairing.gap[l];
+            for (int k = 0; k < n; k++) {
+                const double d = pairing.d[k * LANES + l];
+                right[i * width() + q.free[k]] += pairing.shift[k * LANES + l] - d / 2;
+                apart[i * width() + q.free[k]] = d;
             }
-        }
+        });
     }
 };
 

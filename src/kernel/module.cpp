@@ -262,7 +262,7 @@ static std::unique_ptr<Annealer> annealer_of(const py::dict &d, const py::dict &
     }
     auto get = [&](const char *name) { return h[name].cast<double>(); };
     Habits habits{get("hot"), get("cold"), get("changed"), get("twice"), get("numbers"), list<double>(h["sizes"]),
-                  h["every"].cast<int>(), h["replaced"].cast<int>()};
+                  get("borrowed"), get("blind"), get("uphill"), get("hope"), h["every"].cast<int>(), h["replaced"].cast<int>()};
     return std::make_unique<Annealer>(quest_of(d), std::move(groups), list<int>(d["numbers"]), std::move(habits));
 }
 

@@ -109,6 +109,12 @@ struct Quest {
     int apart() const { return int(free.size()); }
 };
 
+// Someone: numbers, what enters the first stage, coordinates in what the metric does not see, and room for the slopes of the
+// logit in what enters the first stage.
+struct Person {
+    double *x, *z, *blind, *slope;
+};
+
 class Pairing {
   public:
     Numbers gap, d, shift;  // of each lane; how its people differ, and how far their middle is from the person
@@ -128,30 +134,46 @@ class Pairing {
         start.resize(q.first() * LANES);
     }
 
-    // Pair the people x, of whom z = W x + b in the first stage is known and coordinates in what the metric does not see;
-    // `wanted` is the gap that is of any use.
-    void pair(const double *x, const double *first, const double *blind, const double *wanted) {
-        people = x;
-        coordinates = blind;
+    // Find the slopes at some people, and with them what the gaps of their pairs are to first order.
+    void guess(const Person *them) {
+        enter(them);
+        std::copy(start.begin(), start.end(), z.begin());
+        forward<LANES>();
+        double logits[LANES];
+        std::copy_n(z.begin(), LANES, logits);
+        backward<LANES>();
+        for (int l = 0; l < LANES; l++)
+            for (int k = 0; k < q.first(); k++) people[l].slope[k] = back[k * LANES + l];
+        q.behind.times<LANES>(back.data(), slopes.data());
+        differ(d, shift);
+        for (int l = 0; l < LANES; l++) {
+            double half = 0;
+            for (int k = 0; k < q.apart(); k++) half += slopes[k * LANES + l] * d[k * LANES + l] / 2;
+            gap[l] = between(logits[l] + half, logits[l] - half);
+        }
+    }
+
+    // Pair people, whose slopes are known; `wanted` is the gap that is of any use.
+    void pair(const Person *them, const double *wanted) {
+        enter(them);
         const int h = q.first();
         for (int l = 0; l < LANES; l++)
-            for (int k = 0; k < h; k++) start[k * LANES + l] = first[size_t(l) * h + k];
-        std::copy(start.begin(), start.end(), z.begin());
-        forward<LANES>(false);
-        backward<LANES>();
-        std::copy(back.begin(), back.begin() + h * LANES, before.begin());
-        q.behind.times<LANES>(back.data(), slopes.data());
+            for (int k = 0; k < h; k++) before[k * LANES + l] = people[l].slope[k];
+        q.behind.times<LANES>(before.data(), slopes.data());
         differ(d, shift);
         score(d, shift, gap.data());
         if (!is_worth_more(wanted)) return;
         backward<BOTH>();
-        bool is_new = false;
+        double change[LANES] = {}, size[LANES] = {};
         for (int k = 0; k < h; k++)
             for (int l = 0; l < LANES; l++) {
                 const double sum = back[k * BOTH + l] + back[k * BOTH + LANES + l];
-                is_new |= std::fabs(sum - 2 * before[k * LANES + l]) > 1e-9 * std::fabs(sum);
+                change[l] += std::fabs(sum - 2 * before[k * LANES + l]);
+                size[l] += std::fabs(sum);
                 middle[k * LANES + l] = sum;
             }
+        bool is_new = false;  // not where both ends have the slopes of the middle
+        for (int l = 0; l < LANES; l++) is_new |= gap[l] > HOPE * wanted[l] && change[l] > 1e-9 * size[l];
         if (!is_new) return;
         q.behind.times<LANES>(middle.data(), slopes.data());
         differ(other_d, other_shift);
@@ -167,11 +189,19 @@ class Pairing {
         }
     }
 
+    // The slopes of a lane's gap in the coordinates that the metric does not see, as they were used last.
+    void rise(int l, double *to) const {
+        for (int j = 0; j < q.blind.columns; j++) {
+            to[j] = 0.0;
+            for (int k = 0; k < q.apart(); k++) to[j] += q.blind.row(k)[j] * slopes[k * LANES + l];
+        }
+    }
+
   private:
     static constexpr double HOPE = 0.7;  // a first pair with less of what is wanted is not improved
     const Quest &q;
     Fast logistic;
-    const double *people = nullptr, *coordinates = nullptr;
+    Person people[LANES] = {};
     Numbers slopes, dual, way, other_d, other_shift;
     Numbers start, z, value, back, middle, before;
     std::vector<Numbers> bends;  // slopes of the neurons of each stage
@@ -182,13 +212,26 @@ class Pairing {
         return false;
     }
 
-    // From what enters the first stage, in z: the slopes of all hidden stages, and the logits if asked for, in z.
-    template <int N> void forward(bool is_whole) {
+    void enter(const Person *them) {
+        std::copy_n(them, LANES, people);
+        for (int l = 0; l < LANES; l++)
+            for (int k = 0; k < q.first(); k++) start[k * LANES + l] = people[l].z[k];
+    }
+
+    double between(double left, double right) const {
+        double unused;
+        if (!q.curved) return left - right;
+        logistic.both(left, left, unused);
+        logistic.both(right, right, unused);
+        return left - right;
+    }
+
+    // From what enters the first stage, in z: the slopes of all hidden stages, and the logits, in z.
+    template <int N> void forward() {
         const size_t last = q.stages.size() - 1;
         for (size_t s = 0; s < last; s++) {
             const Stage &stage = q.stages[s], &next = q.stages[s + 1];
             stage.fast->apply(z.data(), bends[s].data(), stage.weight.rows * N);
-            if (s + 1 == last && !is_whole) return;
             next.weight.times<N>(z.data(), value.data());
             for (int k = 0; k < next.weight.rows; k++)
                 for (int l = 0; l < N; l++) value[k * N + l] += next.bias[k];
@@ -219,16 +262,12 @@ class Pairing {
             }
         q.ahead.times<BOTH>(value.data(), z.data());
         for (int k = 0; k < q.first(); k++)
-            for (int l = 0; l < BOTH; l++) z[k * BOTH + l] += start[k * LANES + l % LANES];
-        forward<BOTH>(true);
-        for (int l = 0; l < LANES; l++) {
-            double left = z[l], right = z[LANES + l], unused;
-            if (q.curved) {
-                logistic.both(left, left, unused);
-                logistic.both(right, right, unused);
+            for (int l = 0; l < LANES; l++) {
+                z[k * BOTH + l] += start[k * LANES + l];
+                z[k * BOTH + LANES + l] += start[k * LANES + l];
             }
-            gaps[l] = left - right;
-        }
+        forward<BOTH>();
+        for (int l = 0; l < LANES; l++) gaps[l] = between(z[l], z[LANES + l]);
         if (q.side.rows) hold_sides(by, moved, gaps);
     }
 
@@ -239,23 +278,23 @@ class Pairing {
             by_ball(by);
         else
             by_norm(by);
-        bool is_off = q.p != 2.0 && q.metric.rows > q.metric.columns;
+        bool is_off = q.p != 2.0 && q.metric.rows + q.blind.columns > n;  // of more rows than it has rank
         for (int k = 0; k < n; k++) {
             const double most = q.high[q.free[k]] - q.low[q.free[k]];
-            for (int l = 0; l < LANES; l++) {
-                double &v = by[k * LANES + l];
-                is_off |= std::fabs(v) > most;
-                v = std::clamp(v, -most, most);
-            }
+            double top = 0;
+            for (int l = 0; l < LANES; l++) top = std::max(top, std::fabs(by[k * LANES + l]));
+            if (top <= most) continue;
+            is_off = true;
+            for (int l = 0; l < LANES; l++) by[k * LANES + l] = std::clamp(by[k * LANES + l], -most, most);
         }
         if (is_off) shrink(by);
         if (q.blind.columns) add_blind(by);
-        for (int l = 0; l < LANES; l++) {
-            const double *x = people + size_t(l) * q.width();
-            for (int k = 0; k < n; k++) {
-                const int c = q.free[k];
-                const double half = std::fabs(by[k * LANES + l]) / 2;
-                moved[k * LANES + l] = std::max(q.low[c] - (x[c] - half), 0.0) - std::max(x[c] + half - q.high[c], 0.0);
+        for (int k = 0; k < n; k++) {
+            const int c = q.free[k];
+            const double low = q.low[c], high = q.high[c];
+            for (int l = 0; l < LANES; l++) {
+                const double half = std::fabs(by[k * LANES + l]) / 2, x = people[l].x[c];
+                moved[k * LANES + l] = std::max(low - (x - half), 0.0) - std::max(x + half - high, 0.0);
             }
         }
         if (q.side.rows) keep_sides(by, moved);
@@ -264,12 +303,12 @@ class Pairing {
     void by_ball(Numbers &by) {
         const int n = q.apart();
         q.square.times<LANES>(slopes.data(), by.data());
-        for (int l = 0; l < LANES; l++) {
-            double sum = 0;
-            for (int k = 0; k < n; k++) sum += by[k * LANES + l] * slopes[k * LANES + l];
-            const double f = sum > 0 ? q.eps / std::sqrt(sum) : 0.0;
-            for (int k = 0; k < n; k++) by[k * LANES + l] *= f;
-        }
+        double size[LANES] = {};
+        for (int k = 0; k < n; k++)
+            for (int l = 0; l < LANES; l++) size[l] += by[k * LANES + l] * slopes[k * LANES + l];
+        for (double &one : size) one = one > 0 ? q.eps / std::sqrt(one) : 0.0;
+        for (int k = 0; k < n; k++)
+            for (int l = 0; l < LANES; l++) by[k * LANES + l] *= size[l];
     }
 
     void by_norm(Numbers &by) {
@@ -315,7 +354,7 @@ class Pairing {
     void add_blind(Numbers &by) {
         const int n = q.apart(), count = q.blind.columns;
         for (int l = 0; l < LANES; l++) {
-            const double *c = coordinates + size_t(l) * count;
+            const double *c = people[l].blind;
             double share = 1.0;
             for (int k = 0; k < n; k++) {
                 const double v = dot(q.blind.row(k), c, count), most = q.high[q.free[k]] - q.low[q.free[k]];
@@ -350,7 +389,7 @@ class Pairing {
 
     // What a side constraint is in the middle of a pair, and by how much more at one end.
     std::pair<double, double> sides(int r, int l, const Numbers &by, const Numbers &moved) const {
-        double at = dot(q.side.row(r), people + size_t(l) * q.width(), q.width()), half = 0;
+        double at = dot(q.side.row(r), people[l].x, q.width()), half = 0;
         for (int k = 0; k < q.apart(); k++) {
             at += q.side.row(r)[q.free[k]] * moved[k * LANES + l];
             half += q.side.row(r)[q.free[k]] * by[k * LANES + l] / 2;

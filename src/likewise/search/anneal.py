@@ -9,6 +9,7 @@ The loop is the kernel's (`src/kernel/anneal.hpp`, `pairing.hpp`); here is what 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,16 +24,21 @@ from likewise.search.attack import Pairs
 from likewise.search.score import Score
 
 PEOPLE, FEWEST, AFFORDABLE = 128, 16, 10_000_000  # moved at once; of a large network; weights to multiply by at once
+IN_A_SECOND = 90  # people to move for a second; for less or more by the root of it: few that cool slowly are better
 LANES = 8  # people that the kernel moves together
-# How people are moved, see src/kernel/anneal.hpp.
+# How people are moved, see `Habits` in src/kernel/anneal.hpp.
 HABITS: dict[str, Any] = {
-    "hot": 0.03,
-    "cold": 0.0005,
-    "changed": 0.6,
-    "twice": 0.5,
+    "hot": 0.1,
+    "cold": 0.002,
+    "changed": 0.8,
+    "twice": 0.25,
     "numbers": 1.5,
     "sizes": (1.0, 0.3, 0.1, 0.03, 0.01),
-    "every": 6,
+    "borrowed": 0.3,
+    "blind": 0.7,
+    "uphill": 0.5,
+    "hope": 0.8,
+    "every": 30,
     "replaced": 8,
 }
 SEEN = 1e-9  # the least singular value of a metric that is not taken for 0, beside its largest one
@@ -50,15 +56,16 @@ class Annealer:
 
         The pairs are candidates, up to rounding. With a number of moves of each person, it may be over earlier.
         """
-        people = self.inner.right.sample(self._count(), rng)
+        people = self.inner.right.sample(self._count(seconds), rng)
         people[0] = start
         right, d, gaps, _ = self.kernel.look(people, seconds, moves, int(rng.integers(2**62)))
         pairs = Pairs(right.reshape(people.shape), d.reshape(people.shape))
         return pairs.take(np.argsort(-gaps))
 
-    def _count(self) -> int:
+    def _count(self, seconds: float) -> int:
         weights = sum(layer.weight.size for layer in self.inner.network.layers)
-        return max(FEWEST, min(PEOPLE, AFFORDABLE // weights)) // LANES * LANES
+        worth = int(IN_A_SECOND * math.sqrt(min(max(seconds, 0.0), 100.0)))
+        return max(FEWEST, min(PEOPLE, worth, AFFORDABLE // weights)) // LANES * LANES
 
 
 def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
@@ -71,10 +78,7 @@ def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
     fits = hidden and all(len(set(layer.activations)) == 1 for layer in hidden)
     if compiled.missing or not fits or not inner.symmetric or inner.aside or not len(columns):
         return None
-    form = _form(inner, columns)
-    if form["blind"].shape[1]:
-        return None
-    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | form, HABITS))
+    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | _form(inner, columns), HABITS))
 
 
 def _form(inner: Problem, columns: np.ndarray) -> dict[str, Array]:
