@@ -25,6 +25,7 @@ from likewise.search.score import Score
 
 PEOPLE, FEWEST, AFFORDABLE = 128, 16, 10_000_000  # moved at once; of a large network; weights to multiply by at once
 IN_A_SECOND = 90  # people to move for a second; for less or more by the root of it: few that cool slowly are better
+ONCE, SMALL = 0.5, 8000  # seconds to cool down in, of a network with so many weights or fewer, before beginning anew
 LANES = 8  # people that the kernel moves together
 # How people are moved, see `Habits` in src/kernel/anneal.hpp.
 HABITS: dict[str, Any] = {
@@ -52,18 +53,28 @@ class Annealer:
     kernel: Any
 
     def look(self, seconds: float, start: Array, rng: np.random.Generator, moves: int = 0) -> Pairs:
-        """Cool down once in the time given, from people drawn at random and one more; return pairs, best first.
+        """Cool down once or a few times in the time given, from people drawn at random and one more; best pairs first.
 
         The pairs are candidates, up to rounding. With a number of moves of each person, it may be over earlier.
         """
-        people = self.inner.right.sample(self._count(seconds), rng)
-        people[0] = start
-        right, d, gaps, _ = self.kernel.look(people, seconds, moves, int(rng.integers(2**62)))
-        pairs = Pairs(right.reshape(people.shape), d.reshape(people.shape))
-        return pairs.take(np.argsort(-gaps))
-
-    def _count(self, seconds: float) -> int:
         weights = sum(layer.weight.size for layer in self.inner.network.layers)
+        times = max(1, round(seconds / (ONCE * max(1.0, weights / SMALL)))) if not moves else 1
+        people = self._count(seconds / times, weights)
+        found = [self._cooled(seconds / times, people, start if k == 0 else None, rng, moves) for k in range(times)]
+        rights, ds, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return Pairs(rights, ds).take(np.argsort(-gaps)[:PEOPLE])
+
+    def _cooled(
+        self, seconds: float, count: int, start: Array | None, rng: np.random.Generator, moves: int
+    ) -> tuple[Array, Array, Array]:
+        """Return the right people of pairs, their differences, and gaps."""
+        people = self.inner.right.sample(count, rng)
+        if start is not None:
+            people[0] = start
+        right, d, gaps, _ = self.kernel.look(people, seconds, moves, int(rng.integers(2**62)))
+        return right.reshape(people.shape), d.reshape(people.shape), gaps
+
+    def _count(self, seconds: float, weights: int) -> int:
         worth = int(IN_A_SECOND * math.sqrt(min(max(seconds, 0.0), 100.0)))
         return max(FEWEST, min(PEOPLE, worth, AFFORDABLE // weights)) // LANES * LANES
 
