@@ -292,7 +292,7 @@ class SmallBall(Forms):
 class NarrowSlopes(Forms):
     def __init__(self, problem, bounds, last):
         layers = [replace(b, slope=replace(b.slope, upper=0.4 * b.slope.upper)) for b in bounds.layers]
-        super().__init__(problem, replace(bounds, layers=tuple(layers)), 0 * last)  # of both sides, in the last layer too
+        super().__init__(problem, replace(bounds, layers=tuple(layers)), 0 * last)  # both sides count
 
 
 @pytest.mark.parametrize("fault", [SmallBall, NarrowSlopes])

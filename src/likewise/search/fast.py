@@ -39,6 +39,7 @@ JUMP, REST = (
 BEATS = 0.05  # of the gap, by which a root must beat the whole tree for another one to begin
 LOOK_FIRST, LOOK_MOST = 0.3, 3.0  # seconds to look for pairs elsewhere, each time twice as long
 LOOK_SHARE = 0.2  # of the time, for these looks
+LOOK_BEFORE = 1.0  # seconds to look for pairs before all of the root is narrowed: a better one makes that worth more
 
 
 class Fast:
@@ -139,6 +140,7 @@ class Fast:
     def replant(self) -> None:
         """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree."""
         before, shown = self.run.seconds, self.run.upper
+        self.root.look(min(LOOK_BEFORE, 0.05 * self.run.seconds_left))
         sharpen(self.root, PATIENCE_SHARE, ALL)
         self.begun, self.lower = self.run.seconds, self.run.lower
         self.rest = max(REST, self.begun - before)
