@@ -42,6 +42,7 @@ HABITS: dict[str, Any] = {
     "every": 30,
     "replaced": 8,
 }
+SINGULAR = False  # whether metrics that do not see all are annealed: on Crime the older attack finds as much
 SEEN = 1e-9  # the least singular value of a metric that is not taken for 0, beside its largest one
 
 
@@ -82,14 +83,18 @@ class Annealer:
 def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
     """Return what anneals a problem; None without the kernel, or if it is not one that annealing is for.
 
-    Both domains must be one, hidden layers have an activation each, and a number must be able to differ.
+    Both domains must be one, hidden layers have an activation each, a number must be able to differ, and the metric
+    must see all that differs.
     """
     columns = np.intersect1d(reach.differences.free, inner.right.continuous)
     hidden = inner.network.layers[:-1]
     fits = hidden and all(len(set(layer.activations)) == 1 for layer in hidden)
     if compiled.missing or not fits or not inner.symmetric or inner.aside or not len(columns):
         return None
-    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | _form(inner, columns), HABITS))
+    form = _form(inner, columns)
+    if form["blind"].shape[1] and not SINGULAR:
+        return None
+    return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | form, HABITS))
 
 
 def _form(inner: Problem, columns: np.ndarray) -> dict[str, Array]:
