@@ -42,7 +42,6 @@ HABITS: dict[str, Any] = {
     "every": 30,
     "replaced": 8,
 }
-SINGULAR = False  # whether metrics that do not see all are annealed: on Crime the older attack finds as much
 SEEN = 1e-9  # the least singular value of a metric that is not taken for 0, beside its largest one
 
 
@@ -83,8 +82,8 @@ class Annealer:
 def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
     """Return what anneals a problem; None without the kernel, or if it is not one that annealing is for.
 
-    Both domains must be one, hidden layers have an activation each, a number must be able to differ, and the metric
-    must see all that differs.
+    Both domains must be one, hidden layers have an activation each, and a number must be able to differ. The metric may
+    leave out whole columns, but no other direction: there the box cuts off too much, and climbing finds as much.
     """
     columns = np.intersect1d(reach.differences.free, inner.right.continuous)
     hidden = inner.network.layers[:-1]
@@ -92,21 +91,32 @@ def annealer(inner: Problem, reach: Reach, score: Score) -> Annealer | None:
     if compiled.missing or not fits or not inner.symmetric or inner.aside or not len(columns):
         return None
     form = _form(inner, columns)
-    if form["blind"].shape[1] and not SINGULAR:
+    if form is None:
         return None
     return Annealer(inner, compiled.annealer(_quest(inner, score, columns) | form, HABITS))
 
 
-def _form(inner: Problem, columns: np.ndarray) -> dict[str, Array]:
-    """Return the metric over the columns that can differ, its inverse, and what it does not see."""
+def _form(inner: Problem, columns: np.ndarray) -> dict[str, Array] | None:
+    """Return the metric over the columns that can differ, its inverse, and the columns it does not see.
+
+    None if it does not see other directions as well.
+    """
     matrix = inner.metric.matrix[:, columns]
     matrix = matrix[np.abs(matrix).sum(axis=1) > 0]
     _, values, turn = np.linalg.svd(matrix)
     rank = int((values > SEEN * values.max(initial=0.0)).sum())
     if inner.metric.p == 2.0:  # a rotation of what is measured changes nothing
         matrix = values[:rank, None] * turn[:rank]
+    unseen = np.abs(matrix).max(axis=0, initial=0.0) <= SEEN * values.max(initial=0.0)
+    if rank + int(unseen.sum()) < len(columns):
+        return None
     inverse = np.linalg.pinv(matrix, rcond=SEEN)
-    return {"metric": matrix, "inverse": inverse, "square": inverse @ inverse.T, "blind": turn[rank:].T}
+    return {
+        "metric": matrix,
+        "inverse": inverse,
+        "square": inverse @ inverse.T,
+        "blind": np.eye(len(columns))[:, unseen],
+    }
 
 
 def _quest(inner: Problem, score: Score, columns: np.ndarray) -> dict[str, Any]:
