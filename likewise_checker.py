@@ -46,14 +46,12 @@ def minus(a, b):
 def times(matrix, box):  # bounds of matrix v over boxes of v
     ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
     return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
-def agreed(box):
-    """Narrow boxes of left, right and their difference by each other."""
+def agreed(box):  # boxes of left, right and their difference, narrowed by each other
     left, right, d = np.moveaxis(box, 2, 0)
     d = meet(d, minus(left, right))
     left, right = meet(left, minus(right, -d[::-1])), meet(right, minus(left, d))
     return np.stack([left, right, meet(d, minus(left, right))], axis=2)
-def norm(rows, p):
-    """Bound the p-norm of rows of numbers from above, by floats and without overflow."""
+def norm(rows, p):  # bounds of the p-norm of rows of numbers from above, by floats and without overflow
     sizes = abs(np.insert(np.asarray(rows, dtype=np.float64), 0, 1e-290, axis=-1))
     peak = sizes.max(axis=-1)
     return peak * np.linalg.norm(sizes / peak[..., None], p, axis=-1) * (1 + 4e-15 * (sizes.shape[-1] + 8))
@@ -203,11 +201,9 @@ class Domain:
         self.free = ~np.isin(np.arange(self.width), [c for g in self.groups for c in range(g.start, g.stop)])
         starts = np.cumsum([0, *(g.stop - g.start for g in self.groups)], dtype=int)[:-1]
         self.largest = functools.partial(np.maximum.reduceat, indices=starts, axis=-1)  # of each group
-    def is_whole(self, x):
-        """Tell whether all that has steps is the float low + i step for some i, up to high."""
+    def is_whole(self, x):  # whether all that has steps is the float low + i step for some i, up to high
         return all(a <= x[c] <= b and a + round((x[c] - a) / s) * s == x[c] for c, (a, b, s, _) in self.steps.items())
-    def holds(self, x):
-        """Tell whether a person exists, exactly (numbers are rationals now)."""
+    def holds(self, x):  # whether a person exists, exactly (numbers are rationals now)
         fits = x.shape == (self.width,) and bool((np.clip(x, *self.box) == x).all()) and self.is_whole(x)
         return fits and all(x[g].sum() == 1.0 for g in self.groups) and (real(self.A) @ real(x) <= real(self.b)).all()
 class Question:
@@ -387,16 +383,19 @@ class Part:
         upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
         return [value if math.isfinite(value) else INF for value in upper]
     def define(self, file):
-        """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g."""
+        """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g. The last
+        slot may be defined again: what it bounds is for the arguments that follow at once, not for parts of this part."""
         question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
         (slot,), row = take(file, "<B"), vector(file, question.size)
         weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0
         is_small = len(heights) and (3 * len(row) + len(question.ball)) * len(question.ins) <= WIDEST
-        require(is_small and slot < JOINTS and slot not in question.joints, "a joint bound too wide, or of no new slot")
+        is_new = slot == JOINTS - 1 or (slot < JOINTS and slot not in question.joints)
+        require(is_small and is_new, "a joint bound too wide, or of no new slot")
         require(not np.delete(row, [*question.ins, *question.outs]).any(), "a joint bound of more than differences")
         d, *on, (ball,) = np.split(weights, np.cumsum([width, *np.repeat(heights, 2)]))
         question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball * bool(len(question.ball))
         question.equations[0][slot - JOINTS], question.equations[1][slot - JOINTS] = real(row), real(abs(row))
+        self.tops[:, slot] = INF
         self.settle()
         if self.alive.any():
             self.join(slot, self.alive)
@@ -457,6 +456,7 @@ class Part:
         question, halves = self.question, [copy.copy(self), copy.copy(self)]
         for half in halves:
             half.box, half.differ, half.tops = self.box.copy(), self.differ.copy(), self.tops.copy()
+            half.tops[:, -1] = INF
         if tag == b"Z":  # a number up to a value, or from it on
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
@@ -486,8 +486,7 @@ def arguments(question, file):
     weights, y, limits = np.maximum(given[:, :lines], 0), given[:, lines:], slice(question.mu.stop, None)
     y[:, limits] = np.maximum(y[:, limits], 0)  # of what is >= 0, not = 0
     return t, points, targets, weights, y
-def closed(leaves):
-    """Return the largest gap of some parts, each with its last argument, all of one threshold."""
+def closed(leaves):  # the largest gap of some parts, each with its last argument, all of one threshold
     parts, said = zip(*leaves)
     stack, points = copy.copy(parts[0]), np.unique(np.concatenate([one[1] for one in said]))
     for name in ("box", "since", "cap", "alive", "differ", "tops"):
@@ -511,6 +510,7 @@ def upper_bound(question, file):
             last = part.use(*last)
         if tag == b"E":
             last = last or (leaves[-1][1][0] if leaves else -INF, *nothing)
+            last[4][:, -1] = 0  # the last slot may be another one by the time that this is looked at
             if leaves and (last[0] != leaves[-1][1][0] or len(leaves) >= question.beside):
                 worst, leaves = max(worst, closed(leaves)), []
             leaves.append((part, last))
@@ -551,8 +551,8 @@ def lower_bound(question, one, other):
 def derive(found, archive, model, network, exact):
     """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
-    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 7):
-        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 6")
+    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 8):
+        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 7")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
     question, found["claimed"] = Question(manifest, arrays), [low, high]
     for name, told in question.digests().items():
@@ -561,7 +561,7 @@ def derive(found, archive, model, network, exact):
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
     require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
-    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] == 6 else {}  # before, none of this form
+    EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] >= 6 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")
     for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):

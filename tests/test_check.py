@@ -108,7 +108,7 @@ def test_sums_beside_a_group_are_those_of_rationals(tmp_path):
     side = {"features": [*features, {"kind": "one_hot", "values": ["a"]}], "lower": [1, 0, 1], "upper": [1, 0.0624, 1]}
     arrays = {"W0": np.array([[1e15, 1.0, 0.0]]), "b0": np.array([-1e15]), "metric": np.zeros((1, 3))}
     arrays |= {"witness_left": np.array([1.0, 0.0624, 1.0]), "witness_right": np.array([1.0, 0.0, 1.0])}
-    manifest = {"format": "likewise certificate", "version": 6, "lower": 0.0, "upper": 0.0, "eps": 0.0, "trusted": []}
+    manifest = {"format": "likewise certificate", "version": 7, "lower": 0.0, "upper": 0.0, "eps": 0.0, "trusted": []}
     manifest |= {"activations": [["identity"]], "metric": {"p": 1.0}, "left": side, "right": side}
     manifest["proof"] = {"kind": "tree", "eps": 0.0, "directions": []}
     path = Opened(manifest, arrays, {}).save(tmp_path / "a.cert")

@@ -61,6 +61,8 @@ class Annealer {
 
     Annealer(const Annealer &) = delete;
 
+    int width() const { return q.width(); }
+
     // Cool down once in some seconds, or in some moves of each person where `most` is positive. The people given (a
     // multiple of LANES) become the best ones found, in no order, with their pairs and gaps.
     void look(Numbers people, double seconds, long most, uint64_t seed) {
@@ -96,7 +98,6 @@ class Annealer {
     Numbers new_x, new_z, new_blind, new_slope, wanted;  // where people may go, and what gaps they must have to go there
     std::vector<int> hopeful;
 
-    int width() const { return q.width(); }
     int first() const { return q.first(); }
     int unseen() const { return q.blind.columns; }
 
@@ -246,9 +247,9 @@ class Annealer {
         add_times(enters, columns.row(to), 1.0, first());
     }
 
-    static int chosen(const Group &group, const double *person) {
+    int chosen(const Group &group, const double *person) const {
         int at = group.start;
-        while (person[at] < 0.5) at++;
+        while (at + 1 < width() && person[at] < 0.5) at++;
         return at;
     }
 

@@ -47,7 +47,7 @@ class Joiner {
         is_found_ = squares >= 0;
         if (!is_found_) return joint.upper;
         const double rest = squares * (1 + 1e-9) + shift_[n];
-        const double out = constant + rest * (1 + LOST * n * (n + 8)) + FORMED * (size + rest) + 1e-300;
+        const double out = constant + rest * (1 + LOST * n * (n + 8)) + FORMED * (size + rest) + joint.margin * (std::fabs(constant) + rest) + 1e-300;
         return std::isfinite(out) ? std::min(joint.upper, out) : joint.upper;
     }
 

@@ -90,6 +90,7 @@ static Joint joint_of(const py::dict &d) {
     Joint joint;
     joint.row = d["row"].cast<int>();
     joint.upper = d["upper"].cast<double>();
+    joint.margin = d["margin"].cast<double>();
     joint.constant = d["constant"].cast<double>();
     joint.constant_size = d["constant_size"].cast<double>();
     joint.base = list<double>(d["base"]);
@@ -263,11 +264,15 @@ static std::unique_ptr<Annealer> annealer_of(const py::dict &d, const py::dict &
     auto get = [&](const char *name) { return h[name].cast<double>(); };
     Habits habits{get("hot"), get("cold"), get("changed"), get("twice"), get("numbers"), list<double>(h["sizes"]),
                   get("borrowed"), get("blind"), get("uphill"), get("hope"), h["every"].cast<int>(), h["replaced"].cast<int>()};
-    return std::make_unique<Annealer>(quest_of(d), std::move(groups), list<int>(d["numbers"]), std::move(habits));
+    Quest quest = quest_of(d);
+    if (quest.stages.size() < 2) throw std::invalid_argument("annealing takes a network with hidden layers");
+    return std::make_unique<Annealer>(std::move(quest), std::move(groups), list<int>(d["numbers"]), std::move(habits));
 }
 
 static py::tuple anneal(Annealer &annealer, const py::handle &people, double seconds, long most, uint64_t seed) {
     Numbers start = list<double>(people);
+    const size_t some = size_t(annealer.width()) * LANES;
+    if (start.empty() || start.size() % some) throw std::invalid_argument("people to anneal come in lanes");
     {
         py::gil_scoped_release release;
         annealer.look(std::move(start), seconds, most, seed);

@@ -373,7 +373,7 @@ class Pairing {
             for (int r = 0; r < q.side.rows; r++) {
                 const auto [at, half] = sides(r, l, by, moved);
                 const double room = q.side_high[r] - at;
-                if (share * half > room) share = std::max(room, 0.0) / half;
+                if (half > 0 && share * half > room) share = std::max(room, 0.0) / half;
             }
             for (int k = 0; k < q.apart(); k++) by[k * LANES + l] *= share;
         }

@@ -29,7 +29,7 @@ struct Layer {
 // A bound of all differences together, as `Joiner` derives it for a part; y = (d, dv of all hidden layers).
 struct Joint {
     int row = 0, n = 0;                    // of the program; of y
-    double upper = 0;                      // of the whole
+    double upper = 0, margin = 0;          // of the whole; relative, what a part's own has to have added
     double constant = 0, constant_size = 0;  // of C, by the products of d and of the ball
     std::vector<double> base, shift;       // their part of Q; what it may be off by, on the diagonal
     std::vector<double> linear;            // g, and what d's products add to it

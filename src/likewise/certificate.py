@@ -33,8 +33,9 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 6
-READABLE = (1, 2, 3, 4, 5, 6)
+FORMAT = 7
+READABLE = (1, 2, 3, 4, 5, 6, 7)
+PROVEN = (6, 7)  # versions with proofs of the form that is read
 LIMIT = 1 << 30  # no certificate unpacks to more bytes than this, its proof aside
 PROOF = "proof/"  # what the names of a proof's files begin with
 PHI = "phi_"  # what the names of an embedding's arrays begin with
@@ -365,7 +366,7 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array], path: Path) -> 
         tuple(str(n) for n in manifest["notes"]),
         str(manifest.get("scale", "score")),
         int(manifest.get("output", 0)),
-        _proof(manifest["proof"] if manifest["version"] == FORMAT else {}, path),
+        _proof(manifest["proof"] if manifest["version"] in PROVEN else {}, path),
     )
 
 

@@ -36,6 +36,7 @@ CURVED = (
     3e-4  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
 OFF = 1e-11  # relative, by how much a form must be positive: a checker's intervals are not the same to the last digit
+LEAST = 1e-300  # in place of a number that is 0
 FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 1.0}  # what to begin with, beside what it multiplies
 
 
@@ -43,7 +44,8 @@ FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 1.0}  # what to begin wit
 class Joint:
     """nu.d + sum over hidden layers of both.dv - turn.dz <= upper, for all pairs within bounds; `weights` show it.
 
-    The weights: of each column's interval, then layer by layer of dz's intervals and of slopes, and of the ball.
+    The weights: of each column's interval, then layer by layer of dz's intervals and of slopes, and of the ball. Within
+    other intervals they may show a little more or less: `margin`, relative, is what a part has to add.
     """
 
     nu: Array
@@ -51,6 +53,7 @@ class Joint:
     turn: tuple[Array, ...]
     upper: float
     weights: Array
+    margin: float = 0.0
 
     def __repr__(self) -> str:
         return f"Joint(upper {self.upper:g}, {int(np.count_nonzero(self.weights))} products)"
@@ -59,24 +62,24 @@ class Joint:
 class Forms:
     """The products of a problem (an inner one, nothing aside) within bounds: rows `one` and `other` of (1, y)."""
 
-    def __init__(self, problem: Problem, bounds: TwinBounds, last: Array) -> None:
-        """Take what multiplies the dv of the last hidden layer in the function to bound: see `_slopes`."""
+    def __init__(self, problem: Problem, bounds: TwinBounds, last: Array, margin: float = 0.0) -> None:
+        """Take what multiplies the dv of the last hidden layer in the function to bound: see `_slopes`; and a margin."""
         differences, self._layers = bounds.reach.differences, bounds.layers[:-1]
         self.free, self.width = differences.free, problem.right.width
         names = {name for layer in problem.network.layers[:-1] for name in layer.activations}
-        self.margin = 0.0 if all(by_name(name).is_piecewise_linear() for name in names) else CURVED
+        self.margin = margin if all(by_name(name).is_piecewise_linear() for name in names) else CURVED
         starts = np.cumsum([1, len(self.free), *(len(b.dz.lower) for b in self._layers)])
         unit = np.eye(int(starts[-1]))
         self._d, before = unit[starts[0] : starts[1]], unit[starts[0] : starts[1]]
-        self._dz: list[Array] = []
+        self.dz: list[Array] = []  # by layers, as rows of (1, y)
         self._dv = [unit[a:b] for a, b in pairwise(starts[1:])]
         for layer, dv in zip(problem.network.layers, self._dv, strict=False):
-            weight = layer.weight if self._dz else layer.weight[:, self.free]
-            self._dz.append(weight @ before)
+            weight = layer.weight if self.dz else layer.weight[:, self.free]
+            self.dz.append(weight @ before)
             before = dv
         pairs = [self._interval(self._d, differences.lower[self.free], differences.upper[self.free], "d")]
         quotients = [*(b.slope for b in self._layers[:-1]), _slopes(problem.network.layers[-2], self._layers[-1], last)]
-        for b, slope, dz, dv in zip(self._layers, quotients, self._dz, self._dv, strict=True):
+        for b, slope, dz, dv in zip(self._layers, quotients, self.dz, self._dv, strict=True):
             pairs.append(self._interval(dz, b.dz.lower, b.dz.upper, "dz"))
             s0, s1 = slope.lower[:, None], slope.upper[:, None]
             pairs.append((s1 * dz - dv, dv - s0 * dz, ["slope"] * len(dz)))
@@ -99,7 +102,7 @@ class Forms:
     def objective(self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...]) -> Array:
         """Return g, with a 0 for the constant."""
         g = nu[self.free] @ self._d
-        for k, (dz, dv) in enumerate(zip(self._dz, self._dv, strict=True)):
+        for k, (dz, dv) in enumerate(zip(self.dz, self._dv, strict=True)):
             g = g + both[k] @ dv - turn[k] @ dz
         return np.asarray(g)
 
@@ -155,13 +158,25 @@ class Forms:
         found = self._search(g / unit, deadline)
         if found is None:
             return None
-        upper, weights = unit * found[0], unit * found[1]
-        weights = weights * (1 + 1e-9)
+        return self.shown(nu, both, turn, unit * found[0], unit * found[1] * (1 + 1e-9))
+
+    def shown(
+        self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], upper: float, weights: Array
+    ) -> Joint | None:
+        """Return a bound of about `upper` that given numbers show of a function; None if they do not."""
+        g = self.objective(nu, both, turn)
+        unit = float(np.abs(g) @ self.sizes) / max(len(g), 1) ** 0.5
         for room in ROOM:
             raised = upper + room * (abs(upper) + unit) + self.margin * abs(upper)
             if self.holds(g, raised, weights):
-                return Joint(nu, both, turn, raised, self._wide(weights))
+                return Joint(nu, both, turn, raised, self._wide(weights), self.margin)
         return None
+
+    def seen(self, joint: Joint) -> Look | None:
+        """Return what the numbers of a joint make of its function within these bounds; None if that is no bound."""
+        columns, rest = np.split(joint.weights, [self.width])
+        weights = np.concatenate([columns[self.free], rest if self.is_round else rest[:-1]])
+        return self._look(self.objective(joint.nu, joint.both, joint.turn), np.maximum(weights, LEAST))
 
     def _wide(self, weights: Array) -> Array:
         """Return weights with a place for every column, whether it can differ or not, and for a ball."""
@@ -209,18 +224,18 @@ class Forms:
             barrier *= FALL if there is None or gain < 0.1 * barrier * len(at) else 1.0
         return best.upper, best.weights
 
-    def _look(self, g: Array, weights: Array) -> _Look | None:
+    def _look(self, g: Array, weights: Array) -> Look | None:
         total = self.form(weights)
         factor = _factor(-total[1:, 1:])
         if factor is None or not (weights > 0.0).all():
             return None
         b = g[1:] + 2 * total[0, 1:]
         x = cho_solve(factor, b) / 2
-        return _Look(weights, factor, np.concatenate([[1.0], x]), float(total[0, 0] + b @ x / 2))
+        return Look(weights, factor, np.concatenate([[1.0], x]), float(total[0, 0] + b @ x / 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
+class Look:
     """What some numbers make: the factor of their form, the y where the bound is met, and the bound."""
 
     weights: Array
@@ -228,7 +243,12 @@ class _Look:
     y: Array
     upper: float
 
+    def ellipsoid(self, rows: Array) -> tuple[Array, Array]:
+        """Return where rows of (1, y) are at that y, and how far they get from there per root of the bound given up."""
+        return rows @ self.y, (rows[:, 1:] * cho_solve(self.factor, rows[:, 1:].T).T).sum(axis=1)
+
     def value(self, barrier: float, forms: Forms) -> float:
+        """Return the bound with what keeps the numbers positive, and small."""
         return (
             self.upper
             + COST * float(forms.products @ self.weights)

@@ -23,6 +23,7 @@ from likewise.rounding import Array
 SIDES = ("left", "right", "both")
 ARGUMENTS, JOINT, END = b"A", b"J", b"E"
 JOINTS = 16  # what a proof may say of all differences together, at most
+SCRATCH = JOINTS - 1  # the slot that may be defined again and again, for the next argument alone
 SPLIT_NUMBER, SPLIT_CATEGORY, SPLIT_SAME = b"Z", b"C", b"S"
 HEAD, TARGET, NUMBER, GROUP = "<dHH", "<Ib", "<Id", "<BH"
 NO_TARGET = (0, 0)

@@ -85,6 +85,15 @@ class Log:
         self._ends[0] = self._leaves[0]
         self._children[0][0] = self._children[1][0] = NOTHING
 
+    def mark(self) -> tuple[int, int, int]:
+        """Return where the root's lemmas and its leaf are; `back` forgets all that was said of it since."""
+        self._grow(0)
+        return self._last[0], self._leaves[0], self._ends[0]
+
+    def back(self, mark: tuple[int, int, int]) -> None:
+        """Forget what was said of the root since a mark."""
+        self._last[0], self._leaves[0], self._ends[0] = mark
+
     def alone(self) -> None:
         """Leave out what the caller has kept back: the root shows all that is claimed."""
         self.rest = _nothing
@@ -145,21 +154,22 @@ class Log:
     def _batches(self, node: int) -> Iterator[bytes]:
         """Yield a node's lemmas: those that were proven from the same boxes side by side.
 
-        These are of one layer, threshold and round; before others, a reader carries all intervals on.
+        These are of one layer, threshold and round; before others, a reader carries all intervals on. The lemma after a
+        joint may rest on it alone, and those after that on the lemma.
         """
         blobs, blob = [], self._last[node]
         while blob != NOTHING:
             blobs.append(blob)
             blob = self._before[blob]
         batch: list[Lemma] = []
-        beside = b""
+        beside, is_alone = b"", False
         for content in map(self._blob, reversed(blobs)):
             layer, shared, target = struct.unpack_from(SIZES, content)
             at = struct.calcsize(SIZES)
             if layer == NO_LAYER:
                 if batch:
                     yield side_by_side(batch)
-                batch = []
+                batch, is_alone = [], True
                 yield content[at:]
                 continue
             one = Lemma(content[at : at + shared], content[at + shared :][:target], content[at + shared + target :])
@@ -168,8 +178,8 @@ class Log:
             if batch and (mark != beside or is_known or (len(batch) + 1) * self._numbers.size > MOST):
                 yield side_by_side(batch)
                 batch = []
-            beside = mark
-            batch.append(one)
+            beside = b"" if is_alone else mark
+            batch, is_alone = [*batch, one], False
         if batch:
             yield side_by_side(batch)
 

@@ -26,6 +26,7 @@ from likewise.search.score import Score
 PEOPLE, FEWEST, AFFORDABLE = 128, 16, 10_000_000  # moved at once; of a large network; weights to multiply by at once
 IN_A_SECOND = 90  # people to move for a second; for less or more by the root of it: few that cool slowly are better
 ONCE, SMALL = 0.5, 8000  # seconds to cool down in, of a network with so many weights or fewer, before beginning anew
+LONGEST = 4.0  # seconds to cool down in: until then nobody hears Ctrl-C
 LANES = 8  # people that the kernel moves together
 # How people are moved, see `Habits` in src/kernel/anneal.hpp.
 HABITS: dict[str, Any] = {
@@ -58,7 +59,8 @@ class Annealer:
         The pairs are candidates, up to rounding. With a number of moves of each person, it may be over earlier.
         """
         weights = sum(layer.weight.size for layer in self.inner.network.layers)
-        times = max(1, round(seconds / (ONCE * max(1.0, weights / SMALL)))) if not moves else 1
+        once = min(ONCE * max(1.0, weights / SMALL), LONGEST)
+        times = max(1, math.ceil(seconds / once - 0.5)) if not moves else 1
         people = self._count(seconds / times, weights)
         found = [self._cooled(seconds / times, people, start if k == 0 else None, rng, moves) for k in range(times)]
         rights, ds, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -183,7 +183,8 @@ def _joint(problem: Problem, bounds: TwinBounds, joint: Joint, row: int) -> dict
     size[-1] = size[:, -1]
     size[-1, -1] = constant_size
     return {
-        "row": row, "upper": joint.upper, "constant": constant, "constant_size": constant_size, "base": base,
+        "row": row, "margin": joint.margin, "upper": joint.upper, "constant": constant,
+        "constant_size": constant_size, "base": base,
         "shift": FORMED * (size @ scale) / scale, "linear": linear, "scale": scale, "columns": free,
         "interval": interval, "slope": slope,
     }  # fmt: skip

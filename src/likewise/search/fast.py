@@ -20,7 +20,7 @@ from likewise.proof.coding import What
 from likewise.rounding import Array
 from likewise.search import compiled
 from likewise.search.compiled import CLOSED, EMPTY, KINDS, SIDES, SPLIT
-from likewise.search.join import sharpen
+from likewise.search.join import plain, sharpen
 from likewise.search.polish import polish
 from likewise.search.relaxed import Relaxed
 from likewise.search.root import Root
@@ -36,7 +36,7 @@ JUMP, REST = (
     0.2,
     0.5,
 )  # of the gap, by which a better pair has all of the root narrowed at once; seconds before, at least
-BEATS = 0.05  # of the gap, by which a root must beat the whole tree for another one to begin
+EASIER = 0.8  # of the slack of its program, that a root must have left for another tree to begin if it shows no more
 LOOK_FIRST, LOOK_MOST = 0.3, 3.0  # seconds to look for pairs elsewhere, each time twice as long
 LOOK_SHARE = 0.2  # of the time, for these looks
 LOOK_BEFORE = 1.0  # seconds to look for pairs before all of the root is narrowed: a better one makes that worth more
@@ -138,21 +138,28 @@ class Fast:
         self.tree.renew(told, compiled.root(self.root.bounds))
 
     def replant(self) -> None:
-        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree."""
-        before, shown = self.run.seconds, self.run.upper
-        self.root.look(min(LOOK_BEFORE, 0.05 * self.run.seconds_left))
-        sharpen(self.root, PATIENCE_SHARE, ALL)
+        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree.
+
+        Otherwise it is all forgotten: parts were closed by what is shown of all differences within the intervals that
+        they had, and within narrower ones the same numbers may show a little less.
+        """
+        before, shown, root = self.run.seconds, self.run.upper, self.root
+        root.look(min(LOOK_BEFORE, 0.05 * self.run.seconds_left))
+        known = root.bounds, dict(root.joints), root.slots, root.proven, root.margin
+        mark, slack = root.log.mark(), plain(root)
+        sharpen(root, PATIENCE_SHARE, ALL)
         self.begun, self.lower = self.run.seconds, self.run.lower
         self.rest = max(REST, self.begun - before)
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
-        if self.root.proven <= self.run.upper and self.run.done:
-            self.root.log.alone()  # the root shows by itself what the tree was to show
-        if self.run.done:
-            return
-        if self.root.proven < shown - BEATS * (shown - self.run.lower):
+        if root.proven <= self.run.upper and self.run.done:
+            root.log.alone()  # the root shows by itself what the tree was to show
+        elif root.proven < shown or (root.proven == shown and plain(root) < EASIER * slack):
             self.plant()
         else:
-            self.renew()
+            root.bounds, root.joints, root.slots, root.proven, root.margin = known
+            root.log.back(mark)
+            if not self.run.done:
+                self.renew()
 
     def climb(self) -> None:
         """Make the kernel's pairs real, and climb from the best."""

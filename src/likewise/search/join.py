@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
-from likewise.proof.coding import JOINTS
+from likewise.proof.coding import SCRATCH
 from likewise.rounding import Array
 from likewise.search.compiled import is_round
+from likewise.search.confine import Spare, confine
 from likewise.search.root import Root
 
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
@@ -28,10 +29,12 @@ def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> Non
     """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
     if join(root):
         root.claim()
+    hold(root)
     if not root.run.done:
         root.narrow(share, kinds)
     if join(root):
         root.claim()
+    hold(root)
 
 
 def join(root: Root) -> bool:
@@ -45,9 +48,9 @@ def join(root: Root) -> bool:
     for _ in range(ROUNDS):
         slack, argument = _ask(root, root.joints)
         root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
-        if root.run.done or root.slots == JOINTS:
+        if root.run.done or root.slots == SCRATCH:
             break
-        forms = Forms(root.problem, root.bounds, argument.both[-2])
+        forms = Forms(root.problem, root.bounds, argument.both[-2], root.margin)
         joint = forms.joint(*_differences(argument), time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
             break
@@ -56,6 +59,25 @@ def join(root: Root) -> bool:
         root.slots += 1
         is_new = True
     return is_new
+
+
+def hold(root: Root) -> None:
+    """Narrow differences by what the joint that matters most leaves of each, while that is much."""
+    while root.joints and not root.run.done and root.is_straight:
+        argument = _ask(root, root.joints)[1]
+        slot = max(root.joints, key=lambda one: float(argument.joint[one]))
+        slack, argument = _ask(root, {slot: root.joints[slot]})
+        times = float(argument.joint[slot])
+        if root.run.done or times <= 0.0 or slack <= 0.0:
+            return
+        spare = Spare(root.joints[slot], slack, argument, times)
+        if not confine(root, spare, argument.tangents.t):
+            return
+
+
+def plain(root: Root) -> float:
+    """Return the slack that the program of the whole shows without any joint: it is what splits have to bring down."""
+    return _ask(root, {})[0]
 
 
 def can_join(root: Root) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Root:
     touches: list[Array] = field(default_factory=list)
     joints: dict[int, Joint] = field(default_factory=dict)  # what is shown of all differences together, by slots
     slots: int = 0  # of the proof that are taken
+    margin: float = 0.0  # of joints, where a reader's intervals are not the same to the last digits
     primal: Primal | None = None
     scout: Scout | None = None
     matches: int = 0
@@ -150,12 +151,17 @@ class Root:
             zs = tighten(self.bounds, tightener, kinds or self.kinds)
             tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
             if tight is None:
-                self.log.fell()
-                self.log.empty(0)
-                self.run.prove(self.score.factor * relaxed.question.t)
+                self.fall(relaxed.question.t)
                 return
             self.bounds = tight
             self.prove(relaxed.question.t)
+
+    def fall(self, t: float) -> None:
+        """Claim that no pair reaches a threshold: lemmas contradict each other, which a reader sees by itself."""
+        self.log.fell()
+        self.log.empty(0)
+        self.proven = min(self.proven, self.score.factor * t)
+        self.run.prove(self.proven)
 
     def question(self) -> Question:
         """Ask for a little more than the best pair."""
@@ -169,7 +175,10 @@ class Root:
             self.score,
             self.question(),
             self.touches[-(KEPT_SWIFT if self.is_compiled else KEPT) :],
-            self.joints if joints is None else joints,
+            {
+                slot: replace(one, margin=self.margin)
+                for slot, one in (self.joints if joints is None else joints).items()
+            },
         )
 
     def session(self, relaxed: Relaxed, bounds: TwinBounds | None = None) -> Maximiser:
