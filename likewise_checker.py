@@ -384,7 +384,7 @@ class Part:
         return [value if math.isfinite(value) else INF for value in upper]
     def define(self, file):
         """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g. The last
-        slot may be defined again: what it bounds is for the arguments that follow at once, not for parts of this part."""
+        slot may be defined again: what it bounds is for arguments that follow at once, not for parts of this part."""
         question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
         (slot,), row = take(file, "<B"), vector(file, question.size)
         weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0

@@ -63,7 +63,7 @@ class Forms:
     """The products of a problem (an inner one, nothing aside) within bounds: rows `one` and `other` of (1, y)."""
 
     def __init__(self, problem: Problem, bounds: TwinBounds, last: Array, margin: float = 0.0) -> None:
-        """Take what multiplies the dv of the last hidden layer in the function to bound: see `_slopes`; and a margin."""
+        """Take what multiplies the dv of the last hidden layer in the function to bound (see `_slopes`); a margin."""
         differences, self._layers = bounds.reach.differences, bounds.layers[:-1]
         self.free, self.width = differences.free, problem.right.width
         names = {name for layer in problem.network.layers[:-1] for name in layer.activations}
