@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import io
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,14 +286,14 @@ def test_parts_beside_each_other_are_bounded_as_they_are_alone(folder):
 class SmallBall(Forms):
     """Forms of fewer pairs than there are."""
 
-    def __init__(self, problem, bounds, last):
-        super().__init__(replace(problem, eps=0.5 * problem.eps), bounds, last)
+    def __init__(self, problem, bounds, last, margin=0.0):
+        super().__init__(replace(problem, eps=0.5 * problem.eps), bounds, last, margin)
 
 
 class NarrowSlopes(Forms):
-    def __init__(self, problem, bounds, last):
+    def __init__(self, problem, bounds, last, margin=0.0):
         layers = [replace(b, slope=replace(b.slope, upper=0.4 * b.slope.upper)) for b in bounds.layers]
-        super().__init__(problem, replace(bounds, layers=tuple(layers)), 0 * last)  # both sides count
+        super().__init__(problem, replace(bounds, layers=tuple(layers)), 0 * last, margin)  # both sides count
 
 
 @pytest.mark.parametrize("fault", [SmallBall, NarrowSlopes])
@@ -312,3 +313,47 @@ def test_a_fault_of_the_engine_is_noticed(fault, folder, monkeypatch):
     found = checker.check(cert.save(folder / "fault.cert"))
     assert found["code"] == 10
     assert found["upper"] >= real
+
+
+def closing_by(slot: int, it: Opened) -> bytes:
+    """Return the root's joint and its leaf alone, both of them of another slot."""
+    question, record = question_of(it), record_of(it)
+    spans = [(tag, start, end) for tag, start, end in it.records(NAME) if tag != b"J" and tag != b"E"]
+    for _, start, end in reversed(spans):
+        t, points, targets, weights, y = checker.arguments(question, io.BytesIO(it.proofs[NAME][start + 1 : end]))
+        if targets == [(0, 0)] and y[0, record[0] - 16] > 0:
+            break
+    y[0, [record[0] - 16, slot - 16]] = 0.0, y[0, record[0] - 16]
+    head = b"A" + struct.pack("<dHH", t, len(points), 1) + sparse(points) + struct.pack("<Ib", 0, 0)
+    before = b"".join(it.proofs[NAME][start:end] for tag, start, end in it.records(NAME)[: joint_at(it)])
+    argument = head + sparse(np.concatenate([weights[0], y[0]]))
+    return before + written((slot, *record[1:])) + argument + b"E"
+
+
+def joint_at(it: Opened) -> int:
+    return [tag for tag, *_ in it.records(NAME)].index(b"J")
+
+
+def test_the_slot_that_may_be_defined_again_closes_nothing(folder):
+    """By the time that leaves are looked at, it may be another one."""
+    it, uppers = Opened.of(honest(CASES[0], folder)), {}
+    for slot in (3, 15):
+        with np.errstate(all="ignore"):
+            uppers[slot] = checker.upper_bound(question_of(it), io.BytesIO(closing_by(slot, it)))
+    assert uppers[3] < uppers[15] - 1e-3
+
+
+def test_the_slot_that_may_be_defined_again_is_not_handed_down(folder):
+    it = Opened.of(honest(CASES[0], folder))
+    _, row, weights = record_of(it)
+    with np.errstate(all="ignore"):
+        for slot, is_kept in ((3, True), (15, False)):
+            part = checker.Part(question_of(it))
+            part.define(io.BytesIO(written((slot, row, weights))[1:]))
+            assert np.isfinite(part.tops[0, slot])
+            halves = part.split(io.BytesIO(struct.pack("<Id", 0, 0.1)), b"Z")
+            assert all(np.isfinite(half.tops[0, slot]) == is_kept for half in halves)
+        part.define(io.BytesIO(written((15, 2 * row, weights))[1:]))
+        twice = part.tops[0, 15]
+        part.define(io.BytesIO(written((15, row, weights))[1:]))
+    assert part.tops[0, 15] < twice  # of the function that it was defined as last
