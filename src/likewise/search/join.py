@@ -20,7 +20,7 @@ from likewise.search.confine import Spare, confine
 from likewise.search.root import Root
 
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
-ROUNDS = 4  # joints found one after the other
+ROUNDS = 4  # joints found one after the other, and times that differences are narrowed by one
 SHARE = 0.15  # of the time left, to find them
 WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
@@ -63,7 +63,9 @@ def join(root: Root) -> bool:
 
 def hold(root: Root) -> None:
     """Narrow differences by what the joint that matters most leaves of each, while that is much."""
-    while root.joints and not root.run.done and root.is_straight:
+    for _ in range(ROUNDS if root.is_straight else 0):
+        if not root.joints or root.run.done:
+            return
         argument = _ask(root, root.joints)[1]
         slot = max(root.joints, key=lambda one: float(argument.joint[one]))
         slack, argument = _ask(root, {slot: root.joints[slot]})
