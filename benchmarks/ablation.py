@@ -57,6 +57,7 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "dives for pairs in the tree": _choice("dive_every", 1 << 30),
     "polishing the tree's pairs": lambda: mock.patch.object(fast.Fast, "climb", return_value=None),
     "all differences together": lambda: mock.patch.object(join, "can_join", return_value=False),
+    "confining differences by it": lambda: mock.patch.object(join, "hold", return_value=None),
     "annealing": lambda: mock.patch.object(primal, "annealer", return_value=None),
     "narrowing all of the root again after a much better pair": lambda: mock.patch.object(fast, "JUMP", math.inf),
     "any look for pairs but the tree's": lambda: mock.patch.object(primal.Primal, "look", return_value=None),
