@@ -87,7 +87,9 @@ def confine(root: Root, spare: Spare, t: float) -> bool:
             continue
         root.log.joint(SCRATCH, found.joint)
         root.log.lemma(0, layer, neuron, "dz", sign, spare.argued(found))
-        tight = completed(root.problem.network, root.bounds.reach, _narrowed(root, found))
+        dz = root.bounds.layers[layer].dz
+        is_empty = found.bound < (dz.lower if sign > 0 else -dz.upper)[neuron]
+        tight = None if is_empty else completed(root.problem.network, root.bounds.reach, _narrowed(root, found))
         if tight is None:
             root.fall(t)
             return True
