@@ -52,7 +52,7 @@ class Spare:
     argument: Argument
     times: float
 
-    def left(self, forms: Forms, upper: float) -> float:
+    def left(self, upper: float) -> float:
         """Return by how much g.y may be below its upper bound, as the forms of narrower intervals show that."""
         return self.slack / self.times - (self.joint.upper - upper)
 
@@ -104,7 +104,7 @@ def _promising(root: Root, spare: Spare, forms: Forms) -> list[tuple[int, int, f
     looked = forms.seen(spare.joint)
     if looked is None:
         return []
-    left = max(spare.left(forms, looked.upper), 0.0)
+    left = max(spare.left(looked.upper), 0.0)
     found = []
     for k, (rows, b) in enumerate(zip(forms.dz, root.bounds.layers, strict=False)):
         middle, spread = looked.ellipsoid(rows)
@@ -122,7 +122,7 @@ def _confined(root: Root, spare: Spare, forms: Forms, layer: int, neuron: int, s
         return None
     row = sign * forms.dz[layer][neuron]
     middle, spread = (float(one[0]) for one in looked.ellipsoid(row[None]))
-    left = max(spare.left(forms, looked.upper), 1e-12 * (abs(looked.upper) + 1e-12))
+    left = max(spare.left(looked.upper), 1e-12 * (abs(looked.upper) + 1e-12))
     if spread <= 0.0:
         return None
     tau = 2.0 * math.sqrt(left / spread)
