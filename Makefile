@@ -15,7 +15,7 @@ demo: $(VENV)/.report
 	$(BIN)/likewise demo -o report.html
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check .

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from problems import make
 from small_tree import certified
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import likewise as lw
 from likewise.bounds import Box, reach, twin_bounds
-from likewise.search import branch, tree
+from likewise.search import branch, search, tree
 from likewise.search.alike import brought_in, most_alike
 from likewise.search.exchange import exchanges
 from likewise.search.inner import inner_problem
@@ -174,3 +175,23 @@ def test_all_exchanges_of_two_categories_are_tried():
     assert all(domain.contains(person) for person in found)
     assert max(gap(person) for person in found) == pytest.approx(best, abs=1e-12)
     assert best > gap(right) + 1e-3
+
+
+def test_matrices_are_multiplied_by_one_thread_while_an_engine_runs():
+    def threads():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    seen = []
+    with threadpool_limits(limits=2, user_api="blas"):
+        search(
+            make(28).problem,
+            engine="branch",
+            solver="highs",
+            seconds=20.0,
+            gap=1e-3,
+            threads=2,
+            listener=lambda news: seen.append(threads()),
+        )
+        assert threads() == {2}
+    assert seen
+    assert all(one == {1} for one in seen)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
 
 from likewise.certificate import Certificate, Proof
 from likewise.errors import InputError
 from likewise.problem import Problem
 from likewise.rounding import Array
-from likewise.search.branch import search_branch
+from likewise.search.branch import is_wide, search_branch
 from likewise.search.milp import search_milp
 from likewise.search.paper import search_paper
 from likewise.search.run import Listener, News, Run
@@ -52,12 +55,20 @@ def search(
     run = Run(problem, seconds=seconds, gap=gap, delta=delta, listener=listener)
     run.earlier = earlier
     try:
-        for direction in run.directions:
-            run.prove(ceiling)
-            if start is not None:
-                run.offer(*start)
-                run.offer(*reversed(start))
-            ENGINES[engine](direction, run, backend, threads)
+        # Matrices of a few hundred rows gain nothing by more threads of BLAS, which keep a core busy while they wait.
+        with _blas().limit(limits=threads if is_wide(problem) else 1, user_api="blas"):
+            for direction in run.directions:
+                run.prove(ceiling)
+                if start is not None:
+                    run.offer(*start)
+                    run.offer(*reversed(start))
+                ENGINES[engine](direction, run, backend, threads)
     except KeyboardInterrupt:
         run.notes.append("interrupted")
     return run.certificate("branch" if engine == "auto" else engine, solver)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what limits the threads of numpy's and scipy's matrices; to find their libraries takes milliseconds."""
+    return ThreadpoolController()
