@@ -41,8 +41,8 @@ def meet(a, b):
     """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
     return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
 def minus(a, b):
-    low, high = a[0] - b[1], a[1] - b[0]
-    return np.array([low - error(0, abs(low)), high + error(0, abs(high))])
+    low, high = a[0] - b[1], a[1] - b[0]  # a difference of floats that is 0 is exact
+    return np.array([low - (low != 0) * error(0, abs(low)), high + (high != 0) * error(0, abs(high))])
 def times(matrix, box):  # bounds of matrix v over boxes of v
     ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
     return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
@@ -560,7 +560,7 @@ def derive(found, archive, model, network, exact):
     given = network if model is None else model_digest(model, manifest)
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
-    require(found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
+    require(high >= found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
     EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] >= 6 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")

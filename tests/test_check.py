@@ -63,6 +63,19 @@ def test_what_the_engine_proves_is_derived_again(maker, seed, tmp_path):
     assert written.lower - 1e-9 <= found.lower <= found.upper
 
 
+def test_an_upper_below_the_pair_is_refused_however_little_that_is(tmp_path):
+    cert = certified(make(1).problem, gap=1e-7)
+    assert cert.gap <= 1e-7
+    path = cert.save(tmp_path / "a.cert")
+    assert checker.check(path)["code"] == 0
+    it = Opened.of(path)
+    it.manifest["upper"] = cert.lower - 8e-7
+    it.sign_again()
+    found = checker.check(it.save(tmp_path / "b.cert"))
+    assert found["code"] == 10
+    assert "the pair shows" in found["reasons"][0]
+
+
 def test_a_proof_survives_reading_and_saving(saved, tmp_path):
     again = lw.read(saved[0]).save(tmp_path / "b.cert")
     assert lw.check(again) == lw.check(saved[0])

@@ -107,6 +107,18 @@ def test_rationals_verify_it_too(case, folder):
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_a_number_that_is_the_same_for_everyone_leaves_joints_as_they_are(case, folder, monkeypatch):
+    usual = problem(*case)
+    domain = usual.right.where(x0=(0.3, 0.3))
+    rest_on_joints(monkeypatch)
+    asked = lw.Problem(usual.network, domain, domain, usual.metric, usual.eps)
+    cert = search(asked, engine="branch", solver="highs", seconds=3, gap=1e-2, threads=1)
+    path = cert.save(folder / "fixed.cert")
+    assert joints(Opened.of(path))
+    assert checker.check(path)["code"] == 0
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_a_lower_claim_is_refused(case, folder):
     it = Opened.of(honest(case, folder))
     it.manifest["upper"] = min(it.manifest["upper"], checker.check(honest(case, folder))["upper"]) - 1e-4

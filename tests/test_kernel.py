@@ -18,6 +18,7 @@ from likewise.search.inner import inner_problem
 from likewise.search.primal import Primal
 from likewise.search.question import Question
 from likewise.search.relaxed import DEEPEST, Relaxed
+from likewise.search.run import Run
 
 SEEDS = [seed for seed in range(0, 350, 14) if compiled.would_fit(inner_problem(make(seed).problem)[0])]  # relu
 GROWN = [seed for seed in SEEDS if len(make(seed).problem.network.layers) > 1][:12]
@@ -253,3 +254,20 @@ def test_a_root_that_shows_all_by_itself_is_the_whole_proof():
     log.rest = lambda _: pytest.fail("the tree was written beside it")
     log.alone()
     assert log.finish().leaves == 1
+
+
+def test_a_tree_that_shows_more_than_its_root_stays_whatever_the_other_direction_has(monkeypatch):
+    rng = np.random.default_rng(0)
+    layers = [lw.Layer(rng.normal(size=(6, 4)), rng.normal(size=6), "relu")]
+    layers.append(lw.Layer(rng.normal(size=(1, 6)), rng.normal(size=1), "sigmoid"))
+    domain = lw.Domain([lw.Continuous(f"x{i}", -1.0, 1.0) for i in range(4)])
+    asked = lw.Problem(lw.Network(layers), domain.where(x0=(-1.0, 0.5)), domain, lw.WeightedLp(np.ones(4), np.inf), 0.3)
+    run = Run(asked, seconds=60.0, gap=1e-6)
+    at = branch.begin(next(iter(run.directions)), run)
+    grown = fast.Fast(at, 1)
+    tree = grown.tree
+    run.prove((at.proven + run.lower) / 2)  # by the tree
+    monkeypatch.setattr(fast, "sharpen", lambda *_: None)
+    grown.replant()
+    assert run.upper == np.inf
+    assert grown.tree is tree

@@ -139,7 +139,7 @@ class Branch:
         self.at_once = 1 if root.is_straight else AT_ONCE
         self.started = self.looked = time.monotonic()
         self.dives = 0
-        self.dived, self.seen, self.share = 0.0, self.run.upper, STALLED_SHARE
+        self.dived, self.seen, self.share = 0.0, self.run.shown, STALLED_SHARE
 
     def plant(self) -> None:
         """Begin with an empty tree."""
@@ -209,9 +209,9 @@ class Branch:
         """Narrow the root anew where a much better pair has come up, and begin again if that beats the whole tree."""
         lower, rest = self.narrowed
         now = time.monotonic()
-        if now < rest or self.run.lower - lower < BETTER * (self.run.upper - self.run.lower):
+        if now < rest or self.run.lower - lower < BETTER * (self.run.shown - self.run.lower):
             return
-        before = self.run.upper
+        before = self.run.shown
         self.root.narrow(1 / 4)
         after = time.monotonic()
         self.narrowed = (self.run.lower, after + REST * (after - now))
@@ -366,12 +366,12 @@ class Branch:
             self.dived += time.monotonic() - now
         if now - self.looked > LOOK_EVERY and self.root.scout is None:
             # Where splitting brings nothing, most likely a pair is missing; unless looking brings nothing either.
-            is_stalled = self.run.upper > self.seen - STALLED * (self.run.upper - self.run.lower)
+            is_stalled = self.run.shown > self.seen - STALLED * (self.run.shown - self.run.lower)
             share, before = self.share if is_stalled else LOOK_SHARE, self.run.lower
             self.root.look(min(share * (now - self.looked), 0.2 * self.run.seconds_left))
             is_better = self.run.lower > before
             self.share = STALLED_SHARE if is_better or not is_stalled else max(0.4, self.share / 2)
-            self.looked, self.seen = time.monotonic(), self.run.upper
+            self.looked, self.seen = time.monotonic(), self.run.shown
 
 
 def _is_open(result: Result | None) -> bool:

@@ -129,6 +129,9 @@ def _confined(root: Root, spare: Spare, forms: Forms, layer: int, neuron: int, s
     turn = [*joint.turn]
     turn[layer] = turn[layer].copy()
     turn[layer][neuron] -= tau * sign
+    tau = float(sign * (joint.turn[layer][neuron] - turn[layer][neuron]))  # as it was rounded
+    if tau <= 0.0:
+        return None
     there = forms.shown(
         joint.nu, joint.both, tuple(turn), looked.upper + tau * middle + tau**2 * spread / 4, looked.weights
     )

@@ -102,7 +102,7 @@ class Fast:
     def is_time_to_narrow(self) -> bool:
         """Whether all of the root should be narrowed: splitting takes long, or a pair came up that cuts much more."""
         waited = self.run.seconds - self.begun
-        has_jumped = self.run.lower - self.lower > JUMP * (self.run.upper - self.run.lower)
+        has_jumped = self.run.lower - self.lower > JUMP * (self.run.shown - self.run.lower)
         return waited > self.patience or (has_jumped and waited > self.rest)
 
     def regrow(self, shape: Iterator[What | None]) -> None:
@@ -143,7 +143,7 @@ class Fast:
         Otherwise it is all forgotten: parts were closed by what is shown of all differences within the intervals that
         they had, and within narrower ones the same numbers may show a little less.
         """
-        before, shown, root = self.run.seconds, self.run.upper, self.root
+        before, shown, root = self.run.seconds, self.run.shown, self.root
         root.look(min(LOOK_BEFORE, 0.05 * self.run.seconds_left))
         known = root.bounds, dict(root.joints), root.slots, root.proven, root.margin
         mark, slack = root.log.mark(), plain(root)
@@ -151,7 +151,7 @@ class Fast:
         self.begun, self.lower = self.run.seconds, self.run.lower
         self.rest = max(REST, self.begun - before)
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
-        if root.proven <= self.run.upper and self.run.done:
+        if root.proven <= self.run.shown and self.run.done:
             root.log.alone()  # the root shows by itself what the tree was to show
         elif root.proven < shown or (root.proven == shown and plain(root) < EASIER * slack):
             self.plant()

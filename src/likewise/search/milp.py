@@ -83,9 +83,9 @@ class Engine:
         # Before the solver starts it pays to look longer: a better pair asks a sharper question.
         self.root.look(min(MORE_PRIMAL * open_count(self.root.bounds), 0.1 * run.seconds_left))
         while not (run.done or self.wary) and stalled < STALLED:
-            before = (run.lower, run.upper)
+            before = (run.lower, run.shown)
             self.ask(ask(run, self.score, self.root.problem.network, self.near[-4:]))
-            moved = run.lower - before[0] + before[1] - run.upper
+            moved = run.lower - before[0] + before[1] - run.shown
             stalled = 0 if moved > 1e-3 * run.gap else stalled + 1
         if stalled:
             run.notes.append(f"{self.solver.name} made no progress in {STALLED} rounds")

@@ -140,7 +140,7 @@ class Root:
                 return
             if rounds % DIVE_EVERY == 0 and not self.is_compiled:
                 part = Part(self.problem, self.bounds)
-                self.dive(Bounded(slack, self.run.upper, part, point, session.basis, relaxed, 0, slack))
+                self.dive(Bounded(slack, self.run.shown, part, point, session.basis, relaxed, 0, slack))
             if self.run.done or slack > (STALLED if kinds is None else SLOW) * before:
                 return
             before = slack

@@ -94,6 +94,11 @@ class Run:
         return max(self._uppers)
 
     @property
+    def shown(self) -> float:
+        """The proven bound of the current direction."""
+        return self._uppers[self._direction]
+
+    @property
     def seconds(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self.started
@@ -109,13 +114,12 @@ class Run:
 
         A delta that lies within a closed gap is worth some more work.
         """
-        upper = self._uppers[self._direction]
         wanted = self.gap
         if self.delta is not None:
-            if upper <= self.delta or self.lower > self.delta:
+            if self.shown <= self.delta or self.lower > self.delta:
                 return True
             wanted = UNDECIDED * self.gap
-        return upper - self.lower <= wanted or self.seconds_left <= 0.0
+        return self.shown - self.lower <= wanted or self.seconds_left <= 0.0
 
     def offer(self, left: Array, right: Array) -> bool:
         """Take a candidate pair of the current direction; it counts only if it exists, is similar and scores wider.
@@ -128,8 +132,8 @@ class Run:
         if not scores[0] - scores[1] > known - NEARLY * (1.0 + known) or not problem.admits(left, right):
             return False
         gap = problem.gap_lower(left, right)
-        if gap > self._uppers[self._direction]:
-            raise SoundnessError(f"a pair with gap {gap!r} exceeds the proven upper {self._uppers[self._direction]!r}")
+        if gap > self.shown:
+            raise SoundnessError(f"a pair with gap {gap!r} exceeds the proven upper {self.shown!r}")
         self._lowers[self._direction] = max(self._lowers[self._direction], gap)
         if gap <= self.lower:
             return False
@@ -142,7 +146,7 @@ class Run:
         """Take a proven upper bound of the current direction, and what it had to trust."""
         if not upper >= 0.0:
             upper = 0.0 if upper < 0.0 else math.inf
-        if upper >= self._uppers[self._direction]:
+        if upper >= self.shown:
             return
         if upper < self._lowers[self._direction]:
             shown = self._lowers[self._direction]
