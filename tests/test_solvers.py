@@ -304,6 +304,15 @@ def test_no_pair_is_lost_where_coefficients_span_ten_orders(solver):
     assert search(make(892).problem, engine="paper", solver=solver.name, seconds=20.0, gap=1e-3).upper > gap
 
 
+def test_a_bound_that_a_pair_refutes_is_not_claimed(solver, monkeypatch):
+    """HiGHS says .0248 of problem 1895, which has a pair of .0806."""
+    kind = type(solver)
+    honest = kind.solve
+    monkeypatch.setattr(kind, "solve", lambda *told, **more: replace(honest(*told, **more), bound=0.01))
+    with pytest.raises(SolverError, match=rf"{solver.name} says that no gap is above 0\.01.*, but a pair has"):
+        search(make(28).problem, engine="paper", solver=solver.name, seconds=5.0, gap=1e-3)
+
+
 def test_nan_is_an_error(solver):
     relay = Relay(random_model(0), None)
     with pytest.raises(SolverError, match="nan"):

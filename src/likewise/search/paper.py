@@ -4,6 +4,7 @@ Two independent copies of the network, big-M rows for relu, SOS2 with binaries o
 the output's sigmoid included, one-hot binaries in both copies, the metric relaxed to its box, pre-activation bounds
 by linear programs over the relaxed domain. No coordinates are shared and no differences bounded. The model contains
 every similar pair with its true values, so the solver's dual bound is an upper bound; `lower` is a re-evaluated pair.
+That bound is the solver's word, and solvers err: where a pair that is found in a moment refutes it, nothing is said.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from likewise.bounds.interval import activate, affine
 from likewise.bounds.reach import unlimited
 from likewise.bounds.rows import Index, Rows
 from likewise.domain import Domain
+from likewise.errors import SolverError
 from likewise.metric import Metric, unfolded
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array, up
+from likewise.search.attack import attack
 from likewise.search.inner import beside
 from likewise.search.run import Run, repaired
 from likewise.solvers import Limits, Progress, Session, Solver, Status, Watch, solver_room
 
 GRID = 32
+LOOK, LOOK_SHARE = 0.3, 0.05  # seconds to look for a pair that may refute the solver, and their share of the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,30 +57,59 @@ def search_paper(problem: Problem, run: Run, solver: Solver, threads: int, grid:
     objective = np.zeros(len(rows.lower))
     objective[left.v[0]], objective[right.v[0]] = 1.0, -1.0
     model = rows.model(objective)
-    room = solver_room(model)
-    trusted = f"dual bounds of {solver.name}"
     apart = problem.right.upper - problem.left.lower
     plain = metric if problem.metric.is_linear else unlimited(len(apart))
     anyhow = Reach(Differences(plain, eps, -apart, apart), np.zeros(len(apart), dtype=bool), problem.right.groups)
-
-    def progress(news: Progress) -> bool:
-        run.tick(news.nodes)
-        run.prove(news.bound + room, trusted)
-        return run.done
-
-    def point(x: Array) -> None:
-        exact = repaired(problem, anyhow, x[left.x], x[right.x])
-        if exact is not None:
-            run.offer(*exact)
-
-    answer = solver.solve(
-        rows.model(objective), Limits(run.seconds_left, run.gap, threads), watch=Watch(progress, point)
-    )
+    attack(problem, anyhow, run, np.random.default_rng(0), min(LOOK, LOOK_SHARE * run.seconds_left))
+    word = Word(problem, anyhow, run, solver.name, solver_room(model), (left.x, right.x))
+    answer = solver.solve(model, Limits(run.seconds_left, run.gap, threads), watch=Watch(word.progress, word.point))
     run.tick(answer.nodes)
     if answer.status is not Status.INFEASIBLE:
-        run.prove(answer.bound + room, trusted)
+        word.claim(answer.bound)
     if answer.point is not None:
-        point(answer.point)
+        word.point(answer.point)
+    word.require()
+
+
+class Word:
+    """What a solver says of a model, held against the pairs that are known."""
+
+    def __init__(
+        self, problem: Problem, reach: Reach, run: Run, name: str, room: float, people: tuple[Index, Index]
+    ) -> None:
+        self._problem, self._reach, self._run, self._name, self._room = problem, reach, run, name, room
+        self._people = people
+        self._said, self._seen = np.inf, run.seen  # the least bound that was claimed, and the largest gap
+
+    @property
+    def _is_refuted(self) -> bool:
+        return self._said < self._seen
+
+    def claim(self, bound: float) -> None:
+        """Take a dual bound, unless a pair has refuted one."""
+        self._said = min(self._said, bound + self._room)
+        if not self._is_refuted:
+            self._run.prove(bound + self._room, f"dual bounds of {self._name}")
+
+    def progress(self, news: Progress) -> bool:
+        """Take what is new; tell whether to stop."""
+        self._run.tick(news.nodes)
+        self.claim(news.bound)
+        return self._run.done or self._is_refuted
+
+    def point(self, x: Array) -> None:
+        """Make a pair of a solver's point."""
+        exact = repaired(self._problem, self._reach, *(x[columns] for columns in self._people))
+        if exact is not None:
+            self._seen = max(self._seen, self._problem.gap_lower(*exact))
+            if not self._is_refuted:
+                self._run.offer(*exact)
+
+    def require(self) -> None:
+        """Refuse all of it if a pair has refuted any of it."""
+        if self._is_refuted:
+            told = f"says that no gap is above {self._said:.9g}, but a pair has {self._seen:.9g}"
+            raise SolverError(f"{self._name} {told}")
 
 
 def _flat(problem: Problem) -> tuple[Network, Metric, float]:

@@ -99,6 +99,11 @@ class Run:
         return self._uppers[self._direction]
 
     @property
+    def seen(self) -> float:
+        """The largest gap of a pair of the current direction."""
+        return self._lowers[self._direction]
+
+    @property
     def seconds(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self.started
@@ -128,13 +133,13 @@ class Run:
         a contradiction and stops the run.
         """
         problem = self.problem.swapped() if self._direction else self.problem
-        scores, known = problem.network(np.stack([left, right])), self._lowers[self._direction]
+        scores, known = problem.network(np.stack([left, right])), self.seen
         if not scores[0] - scores[1] > known - NEARLY * (1.0 + known) or not problem.admits(left, right):
             return False
         gap = problem.gap_lower(left, right)
         if gap > self.shown:
             raise SoundnessError(f"a pair with gap {gap!r} exceeds the proven upper {self.shown!r}")
-        self._lowers[self._direction] = max(self._lowers[self._direction], gap)
+        self._lowers[self._direction] = max(self.seen, gap)
         if gap <= self.lower:
             return False
         self.lower = gap
@@ -148,9 +153,8 @@ class Run:
             upper = 0.0 if upper < 0.0 else math.inf
         if upper >= self.shown:
             return
-        if upper < self._lowers[self._direction]:
-            shown = self._lowers[self._direction]
-            raise SoundnessError(f"upper {upper!r} was claimed below the gap {shown!r} of a real pair")
+        if upper < self.seen:
+            raise SoundnessError(f"upper {upper!r} was claimed below the gap {self.seen!r} of a real pair")
         self._uppers[self._direction] = upper
         if trusted and trusted not in self.trusted:
             self.trusted.append(trusted)
