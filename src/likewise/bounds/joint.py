@@ -30,14 +30,14 @@ from likewise.problem import Problem
 from likewise.rounding import UNIT, Array
 
 COST = 1e-6  # of a number, beside its product's size: some could grow without end and bring nothing
-STEPS, FALL, CLOSE = 80, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
+STEPS, FALL, CLOSE = 200, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
 ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its form passes
 CURVED = (
     3e-4  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
 OFF = 1e-11  # relative, by how much a form must be positive: a checker's intervals are not the same to the last digit
 LEAST = 1e-300  # in place of a number that is 0
-FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 1.0}  # what to begin with, beside what it multiplies
+FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0}  # what to begin with, beside what it multiplies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,10 +155,11 @@ class Forms:
         if not np.abs(g).any():
             return None
         unit = float(np.abs(g) @ self.sizes) / max(len(g), 1) ** 0.5
-        found = self._search(g / unit, deadline)
-        if found is None:
-            return None
-        return self.shown(nu, both, turn, unit * found[0], unit * found[1] * (1 + 1e-9))
+        for upper, weights in reversed(self._search(g / unit, deadline)):
+            joint = self.shown(nu, both, turn, unit * upper, unit * weights * (1 + 1e-9))
+            if joint is not None:
+                return joint
+        return None
 
     def shown(
         self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], upper: float, weights: Array
@@ -198,14 +199,15 @@ class Forms:
             first = first * smaller
         return None
 
-    def _search(self, g: Array, deadline: float) -> tuple[float, Array] | None:
-        """Return the least bound found, and the numbers that make it: by Newton's method, with barriers.
+    def _search(self, g: Array, deadline: float) -> list[tuple[float, Array]]:
+        """Return bounds, the least one last, and the numbers that make them: by Newton's method, with barriers.
 
         The bound is the largest value over y of g.y + sum of products, each times its number: convex in the numbers.
+        Those on the way, with higher barriers, are further from forms that rounding may turn negative.
         """
-        at = self._first(g)
+        at, found = self._first(g), []
         if at is None:
-            return None
+            return []
         here = self._look(g, at)
         assert here is not None
         barrier, best = 0.1 * abs(here.upper) / (len(at) + len(g)), here
@@ -221,8 +223,10 @@ class Forms:
             best = here if here.upper < best.upper else best
             if time.monotonic() > deadline or barrier * (len(at) + len(g)) < CLOSE * abs(best.upper):
                 break
-            barrier *= FALL if there is None or gain < 0.1 * barrier * len(at) else 1.0
-        return best.upper, best.weights
+            if there is None or gain < 0.1 * barrier * len(at):
+                barrier *= FALL
+                found.append((here.upper, here.weights))
+        return [*found, (best.upper, best.weights)]
 
     def _look(self, g: Array, weights: Array) -> Look | None:
         total = self.form(weights)
