@@ -35,7 +35,7 @@ ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its 
 CURVED = (
     3e-4  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
-OFF = 1e-11  # relative, by how much a form must be positive: a checker's intervals are not the same to the last digit
+OFF = 1e-9  # relative, by how much a form must be positive: a checker needs room of its own, and has other last digits
 LEAST = 1e-300  # in place of a number that is 0
 FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0}  # what to begin with, beside what it multiplies
 
