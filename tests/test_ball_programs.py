@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from problems import make
@@ -11,12 +9,10 @@ from scipy.optimize import linprog
 
 import likewise as lw
 from likewise.bounds import reach, twin_bounds
-from likewise.search import branch, compiled, search
+from likewise.search import compiled, search
 from likewise.search.inner import inner_problem
-from likewise.search.join import sharpen
 from likewise.search.question import Question
 from likewise.search.relaxed import Relaxed
-from likewise.search.run import Run
 
 ROUNDS = 600
 TIGHT = 1e-9  # how far a point of the conic value may be outside the ball, relative
@@ -133,25 +129,3 @@ def test_either_method_comes_to_the_same_answer(monkeypatch):
     drawn = search(problem, engine="branch", solver="highs", seconds=10.0, gap=1e-4, threads=1)
     assert whole.lower <= drawn.upper
     assert drawn.lower <= whole.upper
-
-
-def test_all_differences_together_are_bounded_where_the_ball_is_taken_whole(tmp_path):
-    """A deep network: what squares show of the whole is in the proof, and parts go on without."""
-    rng, shallow = np.random.default_rng(4), blind(4)
-    sizes = (30, 6, 6, 6)
-    layers = [
-        lw.Layer(rng.normal(size=(to, of)) / (3 if of == 30 else 2), rng.normal(size=to) * 0.2, "relu")
-        for of, to in pairwise(sizes)
-    ]
-    layers.append(lw.Layer(rng.normal(size=(1, 6)), rng.normal(size=1), "sigmoid"))
-    problem = lw.Problem(lw.Network(layers), shallow.right, shallow.right, shallow.metric, 0.1)
-    run = Run(problem, seconds=30.0, gap=1e-5)
-    root = branch.begin(problem, run)
-    assert root.is_round
-    before = run.upper
-    sharpen(root, 0.1)
-    assert root.slots > 0
-    assert root.joints == {}
-    assert run.upper < before
-    found = lw.check(run.certificate("branch", "highs").save(tmp_path / "a.cert"))
-    assert (found.ok, found.reasons) == (True, ())
