@@ -560,7 +560,7 @@ def derive(found, archive, model, network, exact):
     given = network if model is None else model_digest(model, manifest)
     require(given in (None, manifest["digests"]["network"]), "the model is another network than the certificate's")
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
-    require(high >= found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows only {found['lower']:.9g}")
+    require(high >= found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows {found['lower']:.9g}")
     EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] >= 6 else {}  # before, none of this form
     eps, uppers = float(proof.get("eps", question.eps)), []
     require(eps >= question.eps, "the proof is for a smaller eps")

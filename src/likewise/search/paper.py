@@ -87,7 +87,7 @@ class Word:
 
     def claim(self, bound: float) -> None:
         """Take a dual bound, unless a pair has refuted one."""
-        self._said = min(self._said, bound + self._room)
+        self._said = min(self._said, max(bound + self._room, 0.0))  # anyone is a pair with themselves
         if not self._is_refuted:
             self._run.prove(bound + self._room, f"dual bounds of {self._name}")
 
@@ -100,7 +100,7 @@ class Word:
     def point(self, x: Array) -> None:
         """Make a pair of a solver's point."""
         exact = repaired(self._problem, self._reach, *(x[columns] for columns in self._people))
-        if exact is not None:
+        if exact is not None and self._problem.admits(*exact):
             self._seen = max(self._seen, self._problem.gap_lower(*exact))
             if not self._is_refuted:
                 self._run.offer(*exact)
