@@ -61,7 +61,8 @@ def is_round(problem: Problem, bounds: TwinBounds) -> bool:
     """Tell whether the kernel takes a ball as it is, by an interior point method, instead of drawing tangents.
 
     It does where the metric sees more of a difference than the network. Tangents in the directions that the network
-    sees then leave the others to the box, and there are too many directions to draw tangents in all of them.
+    sees then leave the others to the box, and there are too many directions to draw tangents in all of them. It has no
+    place for rows of all neurons: a model with joints has tangents all the same.
     """
     free = int((~bounds.reach.shared).sum())
     is_ball = problem.metric.p == 2.0 and problem.eps >= SMALLEST
@@ -91,7 +92,7 @@ def question(
     for row, _ in solved:  # of neurons that are on all along, two lines say together what is an equation here
         high[template.columns + row] = low[template.columns + row]
     kept, zero = _kept(model, bounds, layers, splits), (model.lower == 0.0) & (model.upper == 0.0)
-    ball = _ball(problem, bounds, template)
+    ball = _ball(problem, template, is_round(problem, bounds) and not relaxed.joined)
     if ball:  # it is drawn by tangents: no folds
         kept[template.ball_rows] = False
         kept[template.touching] = True
@@ -200,7 +201,7 @@ def root(bounds: TwinBounds) -> dict[str, Array]:
     return found
 
 
-def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str, Any]:
+def _ball(problem: Problem, template: Template, is_whole: bool) -> dict[str, Any]:
     """Return a round ball, and the directions in which the network sees it; nothing for any other metric."""
     box, columns = template.compared
     if problem.metric.p != 2.0 or not len(columns) or problem.eps < SMALLEST:
@@ -218,7 +219,7 @@ def _ball(problem: Problem, bounds: TwinBounds, template: Template) -> dict[str,
         "ball_turn": turn,
         "ball_turned": turn @ matrix,
         "ball_eps": problem.eps,
-    } | (_uneven(matrix) if is_round(problem, bounds) else {})
+    } | (_uneven(matrix) if is_whole else {})
 
 
 def _uneven(matrix: Array) -> dict[str, Any]:

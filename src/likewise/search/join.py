@@ -15,7 +15,6 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
 from likewise.proof.coding import SCRATCH
 from likewise.rounding import Array
-from likewise.search.compiled import is_round
 from likewise.search.confine import Spare, confine
 from likewise.search.root import Root
 
@@ -35,6 +34,8 @@ def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> Non
     if join(root):
         root.claim()
     hold(root)
+    if root.is_round:  # parts are bounded with the whole ball, which leaves no place for joints
+        root.joints = {}
 
 
 def join(root: Root) -> bool:
@@ -85,8 +86,6 @@ def plain(root: Root) -> float:
 def can_join(root: Root) -> bool:
     """Tell whether a root's differences can be joined: there are hidden layers, none too wide, and nothing is aside."""
     hidden = sum(len(b.dz.lower) for b in root.bounds.layers[:-1])
-    if is_round(root.problem, root.bounds):  # whose programs have no place for rows of all neurons
-        return False
     return root.log.can_join and hidden > 0 and hidden + len(root.bounds.reach.differences.free) <= WIDEST
 
 

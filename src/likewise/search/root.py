@@ -35,6 +35,7 @@ from likewise.search.polish import polish
 from likewise.search.primal import Primal
 from likewise.search.question import Question, ask
 from likewise.search.relaxed import Relaxed
+from likewise.search.reread import Told, reread
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score
 from likewise.search.scout import Order, Scout
@@ -147,9 +148,10 @@ class Root:
             relaxed.demand(session, -relaxed.question.cut)
             if isinstance(session, Swift):
                 session.accuracy = COARSE
-            tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed))
+            told: list[Told] = []
+            tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed, told=told))
             zs = tighten(self.bounds, tightener, kinds or self.kinds)
-            tight = None if zs is None else completed(self.problem.network, self.bounds.reach, zs)
+            tight = None if zs is None else reread(self.problem, self.bounds, told, self.is_round)
             if tight is None:
                 self.fall(relaxed.question.t)
                 return
@@ -308,8 +310,17 @@ class Root:
             self.primal = Primal(self.outer, self.problem, self.score, self.bounds.reach, self.run)
         self.primal.look(seconds)
 
-    def telling(self, node: int, model: Relaxed | Template, bounds: TwinBounds | None = None) -> Tell:
-        """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof."""
+    def telling(
+        self,
+        node: int,
+        model: Relaxed | Template,
+        bounds: TwinBounds | None = None,
+        told: list[Told] | None = None,
+    ) -> Tell:
+        """Return what writes lemmas of a model, filled with `bounds` (the root's if None), to a node of the proof.
+
+        And to a list, if there is one.
+        """
         template = model.template if isinstance(model, Relaxed) else model
         lines = template.lines((bounds or self.bounds).layers)
         argued = model.argued if isinstance(model, Relaxed) else model.argument
@@ -317,6 +328,8 @@ class Root:
         def tell(lemma: Lemma) -> None:
             argument = argued(lemma.proof.multipliers, lines, lemma.proof.mu)
             self.log.lemma(node, lemma.layer, lemma.neuron, lemma.kind, lemma.sign, argument)
+            if told is not None:
+                told.append((lemma, argument))
 
         return tell
 
