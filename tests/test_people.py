@@ -112,7 +112,8 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert "if __name__ == '__main__'" in done.stderr.splitlines()[-1]
+    # The last line is Python's own now and then, on what its processes have left behind.
+    assert "call certify_people under `if __name__ == '__main__':`, or with threads=1" in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,20 @@ from likewise.proof import Target, evaluate
 Told = tuple[Lemma, Argument]
 
 
-def reread(problem: Problem, bounds: TwinBounds, told: Sequence[Told], is_rough: bool) -> TwinBounds | None:
+def reread(problem: Problem, bounds: TwinBounds, told: Sequence[Told]) -> TwinBounds | None:
     """Return bounds narrowed by all that was told of them; None if one is empty, so that no pair is there.
 
     Each value is `evaluate`'s, rounded outward, over pairs within the bounds that the lemmas before have left. Those of
-    the first layer begin from the same bounds as their programs: they are evaluated only if these were solved roughly.
+    the first layer begin from the same bounds as their programs, but where intervals are short already, what a program
+    leaves to tolerances is much of them.
     """
     now = bounds
-    for k, (layer, some) in enumerate(groupby(told, key=lambda one: one[0].layer)):
+    for layer, some in groupby(told, key=lambda one: one[0].layer):
         zs: list[tuple[Box, Box, Box]] = [(b.left, b.right, b.dz) for b in now.layers]
         ends = [(box.lower.copy(), box.upper.copy()) for box in zs[layer]]
         for lemma, argument in some:
-            value = lemma.bound
-            if k > 0 or is_rough:
-                target = Target(layer, lemma.neuron, lemma.kind, lemma.sign)
-                value = min(value, evaluate(problem, now, argument, target).upper)
+            target = Target(layer, lemma.neuron, lemma.kind, lemma.sign)
+            value = min(lemma.bound, evaluate(problem, now, argument, target).upper)
             low, high = ends[ALL.index(lemma.kind)]
             if lemma.sign > 0:
                 high[lemma.neuron] = min(high[lemma.neuron], value)

@@ -151,7 +151,7 @@ class Root:
             told: list[Told] = []
             tightener = Tightener(relaxed.template, session, deadline, self.telling(0, relaxed, told=told))
             zs = tighten(self.bounds, tightener, kinds or self.kinds)
-            tight = None if zs is None else reread(self.problem, self.bounds, told, self.is_round)
+            tight = None if zs is None else reread(self.problem, self.bounds, told)
             if tight is None:
                 self.fall(relaxed.question.t)
                 return
