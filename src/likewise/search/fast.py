@@ -19,6 +19,7 @@ from likewise.proof import Log
 from likewise.proof.coding import What
 from likewise.rounding import Array
 from likewise.search import compiled
+from likewise.search.aim import aim
 from likewise.search.compiled import CLOSED, EMPTY, KINDS, SIDES, SPLIT
 from likewise.search.join import plain, sharpen
 from likewise.search.polish import polish
@@ -184,7 +185,10 @@ class Fast:
         """Look for pairs elsewhere now and then, longer each time."""
         is_time = time.monotonic() - self.looked > self.look_for / LOOK_SHARE
         if is_time and self.root.scout is None:
-            self.root.look(min(self.look_for, 0.2 * self.run.seconds_left))
+            seconds = min(self.look_for, 0.2 * self.run.seconds_left)
+            if not aim(self.root, seconds / 2):
+                self.root.look(seconds / 2)
+            self.root.look(seconds / 2)
             self.looked, self.look_for = time.monotonic(), min(2 * self.look_for, LOOK_MOST)
 
     def write(self, log: Log) -> None:

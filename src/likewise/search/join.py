@@ -15,12 +15,14 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
 from likewise.proof.coding import SCRATCH
 from likewise.rounding import Array
+from likewise.search.aim import aim
 from likewise.search.confine import Spare, confine
-from likewise.search.root import Root
+from likewise.search.root import Root, open_count
 
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other, and times that differences are narrowed by one
 SHARE = 0.15  # of the time left, to find them
+AIM, AIM_SHARE = 0.015, 0.08  # seconds to look for people where a joint is met, for each open neuron; of the time left
 WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 
@@ -28,6 +30,8 @@ def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> Non
     """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
     if join(root):
         root.claim()
+        if not root.run.done:
+            aim(root, min(AIM * open_count(root.bounds), AIM_SHARE * root.run.seconds_left))
     hold(root)
     if not root.run.done:
         root.narrow(share, kinds)

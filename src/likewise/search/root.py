@@ -75,6 +75,7 @@ class Root:
     primal: Primal | None = None
     scout: Scout | None = None
     matches: int = 0
+    aimed: int = 0  # times that people were looked for where a joint is met
     told: float = 0.0  # the gap of the pair that the scout knows
     last: tuple[object, Relaxed] | None = None  # the basis of the whole, and the model it is of
 
