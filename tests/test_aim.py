@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import likewise as lw
 from likewise.search.aim import _Crowd, _target, aim
 from likewise.search.branch import begin
 from likewise.search.join import join
@@ -69,6 +70,24 @@ def test_people_stay_in_the_domain() -> None:
     assert found
     assert all(root.problem.right.contains(person) for person in [*found, *crowd.x])
     assert np.allclose(crowd.z, crowd.x @ crowd.columns + crowd.hidden[0].bias, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_integers_constraints_and_categories(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    features = [lw.Integer(f"n{k}", 0, 4, step=0.5) for k in range(3)]
+    if seed % 3:
+        features += [lw.Continuous("age", 0.0, 1.0), lw.OneHot("job", ["a", "b", "c"])][: seed % 3]
+    width = lw.Domain(features).width
+    limits = [(rng.normal(size=(1, width)), np.array([5.0]))] if seed > 2 else []
+    domain = lw.Domain(features, constraints=limits)
+    layers = [lw.Layer(rng.normal(size=(6, width)), rng.normal(size=6), "relu")]
+    layers.append(lw.Layer(rng.normal(size=(1, 6)), np.zeros(1), "sigmoid"))
+    found = lw.certify(
+        lw.Network(layers), domain, lw.WeightedLp(np.ones(width)), eps=0.6, seconds=10, gap=1e-4, threads=1
+    )
+    assert found.gap <= 1e-4
+    assert lw.check(found.save(tmp_path / "a.cert")).ok
 
 
 def test_without_a_joint_there_is_nothing_to_aim_at() -> None:

@@ -47,7 +47,9 @@ class Target:
 
 def aim(root: Root, seconds: float) -> bool:
     """Look for pairs where the root's best joint is met, for some seconds; tell whether there is one to aim at."""
-    target = _target(root, min(root.joints.values(), key=lambda one: one.upper)) if root.joints else None
+    can_move = bool(root.problem.right.groups) or len(root.problem.right.continuous) > 0
+    best = min(root.joints.values(), key=lambda one: one.upper, default=None) if can_move else None
+    target = None if best is None else _target(root, best)
     if target is None:
         return False
     end = time.monotonic() + seconds
