@@ -22,7 +22,7 @@ from store import ROOT, code_digest, commit, finite, machine, read_json, today, 
 from table import markdown, where
 
 from likewise.bounds import flips
-from likewise.search import compiled, fast, join, primal, root, search
+from likewise.search import aim, compiled, fast, join, primal, root, search
 from likewise.solvers import LinearModel, Session
 
 QUESTIONS = (
@@ -34,6 +34,7 @@ QUESTIONS = (
     "mild/german_24|box|0.2",
     "mild/crime_8|mahalanobis|0.2",
     "mild/german_32|mahalanobis|0.05",
+    "mild/credit_32|linf|0.05",
 )
 
 
@@ -59,6 +60,7 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "all differences together": lambda: mock.patch.object(join, "can_join", return_value=False),
     "confining differences by it": lambda: mock.patch.object(join, "hold", return_value=None),
     "annealing": lambda: mock.patch.object(primal, "annealer", return_value=None),
+    "aiming at the phases of a joint": lambda: mock.patch.object(aim, "_target", return_value=None),
     "narrowing all of the root again after a much better pair": lambda: mock.patch.object(fast, "JUMP", math.inf),
     "any look for pairs but the tree's": lambda: mock.patch.object(primal.Primal, "look", return_value=None),
     "the dual simplex for changes of category": lambda: mock.patch.object(flips, "Session", _primal),

@@ -54,6 +54,14 @@ def test_engine_is_sound_and_closes(seed, engine):
     assert cert.gap <= case.gap or seed in HARD, said
 
 
+@pytest.mark.parametrize("seed", [118, 157])
+def test_problems_that_once_ended_in_a_crash(seed):
+    """118: the oracle had no pair left; 157: a narrower root has other rows, and a part's basis was of the old ones."""
+    case, found = known_pair(seed)
+    cert = certify(**case.arguments, engine="branch", gap=case.gap, seconds=2.0)
+    assert not violations(case.problem, cert, found), case
+
+
 @pytest.mark.parametrize("seed", SEEDS[1::6])
 def test_paper_is_sound(seed):
     case, found = known_pair(seed)

@@ -249,10 +249,16 @@ def _one_direction(problem: Problem, seed: int) -> Found:
     if len(changed[0]):
         changed = _unlike(sides, _sorted(problem, changed), KEPT)
         pairs = _joined(pairs, _climbed(problem, sides, changed, CLIMBS // 2, rng))
-    polished = [pairs]
+    polished = [pairs, _same_twice(problem)]
     for left, right in zip(*_unlike(sides, _sorted(problem, pairs), POLISHED), strict=True):
         polished.append(_smooth(problem, sides, left, right))
     return _exact(problem, _sorted(problem, _joined(*polished)))
+
+
+def _same_twice(problem: Problem) -> Pairs:
+    """Return pairs of someone with himself, one who is of either side: rounding may have put all others beyond eps."""
+    people = np.array([problem.left.person(), problem.right.person()])
+    return people, people.copy()
 
 
 def _joined(*pairs: Pairs) -> Pairs:

@@ -71,8 +71,9 @@ class Relaxed:
         if old is self:
             return basis
         new, before = self.template.touching, old.template.touching
-        between = int(self.cuts[0]) - new.stop
-        if self.template.columns != old.template.columns or new.start != before.start:
+        between = int(self.cuts[0]) - new.stop  # rows of neurons: they are others where a narrower root has shorter curves
+        is_alike = new.start == before.start and between == int(old.cuts[0]) - before.stop
+        if self.template.columns != old.template.columns or not is_alike:
             return None
         rows = np.full(self.template.height, -1)
         rows[: new.start] = np.arange(new.start)
