@@ -71,7 +71,7 @@ class Relaxed:
         if old is self:
             return basis
         new, before = self.template.touching, old.template.touching
-        between = int(self.cuts[0]) - new.stop  # rows of neurons: they are others where a narrower root has shorter curves
+        between = int(self.cuts[0]) - new.stop  # rows of neurons: others where a narrower root has shorter curves
         is_alike = new.start == before.start and between == int(old.cuts[0]) - before.stop
         if self.template.columns != old.template.columns or not is_alike:
             return None
