@@ -271,3 +271,36 @@ def test_a_tree_that_shows_more_than_its_root_stays_whatever_the_other_direction
     grown.replant()
     assert run.upper == np.inf
     assert grown.tree is tree
+
+
+@pytest.mark.parametrize("seed", [3, 5, 8])
+def test_what_is_claimed_is_shown_by_the_earlier_tree_until_the_next_has_caught_up(seed, tmp_path, monkeypatch):
+    """A root is narrowed, and its tree begun again, when the last tree has shown more than the root does."""
+    rng = np.random.default_rng(seed)
+    layers = [lw.Layer(rng.normal(size=(n, m)), rng.normal(size=n), "relu") for m, n in pairwise([6, 12, 12])]
+    layers.append(lw.Layer(rng.normal(size=(1, 12)), rng.normal(size=1), "sigmoid"))
+    domain = lw.Domain([lw.OneHot("job", ["a", "b", "c"]), *(lw.Continuous(f"x{i}", -1.0, 1.0) for i in range(3))])
+    asked = lw.Problem(lw.Network(layers), domain, domain, lw.WeightedLp(np.ones(6), np.inf), 0.3)
+    run = Run(asked, seconds=60.0, gap=1e-6)
+    at = branch.begin(next(iter(run.directions)), run)
+    grown = fast.Fast(at, 1)
+    while not run.shown < at.proven - 1e-4:
+        grown.tree.run(0.05, run.lower, 1.0, run.lower, 1)
+        run.prove(grown.tree.upper)
+    claimed = run.shown
+    monkeypatch.setattr(fast, "sharpen", lambda at, *_: at.log.lemma(0, 0, 0, "dz", 1.0, nothing(at)))
+    monkeypatch.setattr(fast, "EASIER", np.inf)
+    grown.replant()
+    assert grown.earlier is not None
+    assert (run.shown, grown.tree.upper) == (claimed, at.proven)
+    found = lw.check(run.certificate("branch", "highs").save(tmp_path / "a.cert"))
+    assert (found.ok, found.reasons) == (True, ())
+    assert found.upper <= claimed + 1e-9
+    grown.earlier = None  # the new tree alone does not show it
+    assert not lw.check(run.certificate("branch", "highs").save(tmp_path / "b.cert")).ok
+
+
+def nothing(at):
+    """Return an argument of a root that shows no more than is known."""
+    relaxed = at.relaxed()
+    return relaxed.argued(np.zeros(relaxed.template.height), relaxed.template.lines(at.bounds.layers))

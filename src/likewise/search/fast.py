@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +46,18 @@ LOOK_SHARE = 0.2  # of the time, for these looks
 LOOK_BEFORE = 1.0  # seconds to look for pairs before all of the root is narrowed: a better one makes that worth more
 
 
+Models = list[tuple[Relaxed, TwinBounds]]  # of a tree, with the bounds that each was filled with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Earlier:
+    """A tree that shows what is claimed while another one, from a narrower root, does not show as much yet."""
+
+    tree: Any  # the kernel's
+    models: Models
+    mark: tuple[int, int, int]  # what its root knew, in the log
+
+
 class Fast:
     """The tree of one direction of a problem, from what its root knows."""
 
@@ -51,11 +66,12 @@ class Fast:
         self.looked, self.look_for = time.monotonic(), LOOK_FIRST
         self.begun, self.patience, self.rest = self.run.seconds, max(PATIENCE, self.run.seconds), REST
         self.lower = self.run.lower  # when the root was narrowed last
+        self.earlier: Earlier | None = None
         self.plant()
 
     def plant(self) -> None:
         """Begin with an empty tree."""
-        self.models: list[tuple[Relaxed, TwinBounds]] = []  # of the tree, with the bounds each was filled with
+        self.models: Models = []
         root = self.root
         self.tree = compiled.tree(root.problem, root.bounds, self._model(), root.influence, root.proven)
         self.root.log.rest = self.write
@@ -79,7 +95,10 @@ class Fast:
             wanted = max((self.run.lower + self.run.gap) / factor, relaxed.question.t)
             self.tree.run(seconds, self.run.lower / factor, BETTER * self.run.gap / factor, wanted, self.threads)
             self.run.tick(self.tree.bounded)
-            self.run.prove(max(factor * max(self.tree.upper, relaxed.question.t), 0.0))
+            shows = max(factor * max(self.tree.upper, relaxed.question.t), 0.0)
+            self.run.prove(shows)
+            if shows <= self.run.shown:
+                self.earlier = None
             if self.run.done:
                 return
             self.climb()
@@ -139,10 +158,11 @@ class Fast:
         self.tree.renew(told, compiled.root(self.root.bounds))
 
     def replant(self) -> None:
-        """Narrow every neuron of the root, z as well as dz; begin again if that alone shows more than the tree.
+        """Narrow every neuron of the root, z as well as dz; begin again if that shows more or promises to.
 
         Otherwise it is all forgotten: parts were closed by what is shown of all differences within the intervals that
-        they had, and within narrower ones the same numbers may show a little less.
+        they had, and within narrower ones the same numbers may show a little less. For the same reason a tree that
+        shows more than the narrower root is kept, as it is, until the next one has caught up.
         """
         before, shown, root = self.run.seconds, self.run.shown, self.root
         root.look(min(LOOK_BEFORE, 0.05 * self.run.seconds_left))
@@ -152,9 +172,13 @@ class Fast:
         self.begun, self.lower = self.run.seconds, self.run.lower
         self.rest = max(REST, self.begun - before)
         self.patience = max(2 * self.patience, 3 * (self.begun - before))
+        open_share = (shown - self.lower) / max(known[3] - self.lower, 1e-300)  # of the root's gap, left by the tree
         if root.proven <= self.run.shown and self.run.done:
+            self.earlier = None
             root.log.alone()  # the root shows by itself what the tree was to show
-        elif root.proven < shown or (root.proven == shown and plain(root) < EASIER * slack):
+        elif root.proven < shown or plain(root) < EASIER * open_share * slack:
+            if root.proven > self.run.shown and self.earlier is None:
+                self.earlier = Earlier(self.tree, self.models, mark)
             self.plant()
         else:
             root.bounds, root.joints, root.slots, root.proven, root.margin = known
@@ -192,16 +216,21 @@ class Fast:
             self.looked, self.look_for = time.monotonic(), min(2 * self.look_for, LOOK_MOST)
 
     def write(self, log: Log) -> None:
-        """Write the tree to the proof."""
+        """Write to the proof the tree that shows what is claimed."""
+        tree, models = self.tree, self.models
+        if self.earlier is not None:
+            tree, models = self.earlier.tree, self.earlier.models
+            log.back(self.earlier.mark)
         log.fell()
-        lines = [relaxed.template.lines(bounds.layers) for relaxed, bounds in self.models]
+        lines = [relaxed.template.lines(bounds.layers) for relaxed, bounds in models]
+        argue = partial(_argument, models, lines)
         groups = self.root.problem.right.groups
         todo = [0]
         while todo:
             node = todo.pop()
-            state, one, other, (kind, side, layer, place, chosen, at), model, index, value, mu = self.tree.node(node)
-            for lemma_layer, neuron, sign, *how in self.tree.lemmas(node):
-                log.lemma(node, lemma_layer, neuron, "dz", float(sign), self._argument(lines, *how))
+            state, one, other, (kind, side, layer, place, chosen, at), model, index, value, mu = tree.node(node)
+            for lemma_layer, neuron, sign, *how in tree.lemmas(node):
+                log.lemma(node, lemma_layer, neuron, "dz", float(sign), argue(*how))
             if state == SPLIT:
                 what: What = (KINDS[kind], layer, place, at)
                 if KINDS[kind] == "category":
@@ -213,11 +242,12 @@ class Fast:
             elif state == EMPTY:
                 log.empty(node)
             elif model >= 0:
-                log.leaf(node, self._argument(lines, model, index, value, mu), -1.0 if state == CLOSED else 0.0)
+                log.leaf(node, argue(model, index, value, mu), -1.0 if state == CLOSED else 0.0)
 
-    def _argument(self, lines: list[list[Lines]], model: int, index: Array, value: Array, mu: Array) -> Argument:
-        """Return the argument that multipliers of one of the models make."""
-        relaxed = self.models[model][0]
-        y = np.zeros(relaxed.template.height)
-        y[index] = value
-        return relaxed.argued(y, lines[model], mu)
+
+def _argument(models: Models, lines: list[list[Lines]], model: int, index: Array, value: Array, mu: Array) -> Argument:
+    """Return the argument that multipliers of one of a tree's models make."""
+    relaxed = models[model][0]
+    y = np.zeros(relaxed.template.height)
+    y[index] = value
+    return relaxed.argued(y, lines[model], mu)
