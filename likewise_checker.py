@@ -1,20 +1,17 @@
 """Check a likewise certificate without likewise: `python likewise_checker.py FILE.cert [MODEL.npz]`.
 
 A certificate claims: two people of the domain whose distance is at most eps are scored at most `upper` apart, and one
-such pair is scored at least `lower` apart. This file, with Python and numpy, derives both numbers again from what is in
-the certificate: the question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`: a
-tree of parts of all pairs. A part has an interval for every number of a pair: x of both people and their difference d,
-per layer z and v = f(z) of both, and dz, dv. A split cuts one of them, a person's categories, or "same category or not"
-in two parts that cover it. An *argument* bounds a linear function of these numbers by multipliers of the equations
-between them, and of bounds of all differences together (`Part.join`). Any multipliers prove something: `Part.bound`.
-
-Rounding: a number computed from floats by n additions and products whose absolute values add up to m is off by less
-than (n + 8) 2^-52 m + 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself, and 1e-290
-for underflow): `error`. exp, log, tanh, erfc, and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves
-room for a z that was rounded. With --exact, sums and products are those of rationals, but for those of `least`.
-Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable.
-"""
-
+such pair is scored at least `lower` apart. This file derives both numbers again from what is in the certificate: the
+question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`: a tree of parts of all
+pairs. A part has an interval for every number of a pair: x of both people and their difference d, per layer z and v =
+f(z) of both, and dz, dv. A split cuts one of them, a person's categories, or "same category or not" in two parts that
+cover it. An *argument* bounds a linear function of these numbers by multipliers of the equations between them, and of
+bounds of all differences together (`Part.join`). Any multipliers prove something: `Part.bound`.
+Rounding: what floats make of n sums and products whose absolute values add up to m is off by less than (n + 8) 2^-52 m
++ 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself): `error`. exp, log, tanh, erfc,
+and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves room for a z that was rounded. With --exact,
+sums and products are those of rationals, but for those of `least` and `together`.
+Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable."""
 import argparse, copy, functools, hashlib, io, json, math, os, struct, sys, threading, zipfile  # noqa: E401, I001
 from fractions import Fraction
 from itertools import cycle, pairwise, takewhile
@@ -29,16 +26,13 @@ Refused = type("Refused", (Exception,), {"__doc__": "The certificate says someth
 def require(condition, reason):
     if not condition:
         raise Refused(reason)
-def real(values):
-    """Return numbers to compute with: floats, or the rationals that they are. A box is an array [lows, highs]."""
+def real(values):  # numbers to compute with: floats, or the rationals that they are (a box: [lows, highs])
     return np.asarray(np.frompyfunc(Fraction, 1, 1)(values)) if EXACT[0] else np.asarray(values, dtype=np.float64)
-def error(terms, size):
-    """Bound what rounding may have done to a sum of `terms` products whose absolute values add up to `size`."""
+def error(terms, size):  # what rounding may do to a sum of products whose absolute values add up to size
     return 0 * size if EXACT[0] else (terms + 8) * 2.0**-52 * size + 1e-290
 def upper_sum(rows):  # bounds of sums of numbers that are rounded products themselves
     return rows.sum(axis=-1) + error(2 * rows.shape[-1], abs(rows).sum(axis=-1))
-def meet(a, b):
-    """Return what two boxes have in common; a bound that overflowed, and is no number, says nothing."""
+def meet(a, b):  # return what two boxes have in common; a bound that overflowed, and is no number, says nothing
     return np.array([np.fmax(a[0], b[0]), np.fmin(a[1], b[1])])
 def minus(a, b):
     low, high = a[0] - b[1], a[1] - b[0]  # a difference of floats that is 0 is exact
@@ -59,10 +53,9 @@ def power(sizes):  # of 2, whose square times a size is about 1; none for what i
     return np.where((sizes > 1e-100) & (sizes < 1e100), 2.0 ** np.round(np.log2(sizes) / -2), np.nan)
 def least(one, other, weights, sizes):
     """Return floats R for which R - sum_i weight_i (one_i.(y, 1)) (other_i.(y, 1)) is nowhere negative; INF if that is
-    not shown. The first axis is of questions beside each other; sizes bound |one| and its terms. With the form's matrix
-    H = [[Q, h], [h', R + k]] the least R is h' Q^-1 h - k. A little more is shown by a Cholesky factor of H - c, scaled
-    by powers of 2: one that is found in floats shows that a matrix is no lower than -n 2^-51 times its trace (Rump
-    2006). c pays for that, and for the rounding of H; what R adds to it, scaled, is at most 2."""
+    not shown. The first axis is of questions beside each other; sizes bound |one| and its terms. The form's matrix is H
+    = [[Q, h], [h', R + k]], and R a little more than h' Q^-1 h - k: a Cholesky factor of H - c, scaled by powers of 2,
+    shows that H is no lower than c - n 2^-51 times its trace (Rump 2006), and c pays for that and for H's rounding."""
     (count, m, n), others, by, c = one.shape, abs(other), weights[..., None], np.zeros((len(one), 1, 1))
     half, k_size = other.swapaxes(1, 2) @ (by * one) / -2, (weights * sizes[..., -1] * others[..., -1]).sum(axis=1)
     H = half + half.swapaxes(1, 2)
@@ -84,15 +77,14 @@ def least(one, other, weights, sizes):
     return np.where(np.isfinite(factor).all(axis=(1, 2)) & np.isfinite(R), R, INF)
 def straight(*of):  # pieces, as those of `curved`, of a function that is m z + c between a and b, bend 0
     return [(a, b, 0, lambda z, m=m, c=c: real(m) * z + real(c), lambda z, m=m: 0 * z + real(m)) for a, b, m, c in of]
-def curved(f, slope, bend, *turns):
-    """Return pieces (from, to, bend, f, slope of f) of a function that turns from convex (bend 1) to concave (-1)."""
+def curved(f, slope, bend, *turns):  # (from, to, bend, f, slope) of a function that is convex (1), then concave (-1)
     f, slope = (lambda z, g=g: real(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
     return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
 def sigmoid(z):
     return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
 # The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.
-TURN, ROOT, TAU, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 2 * math.pi, 1.0507009873554805, 1.7580993408473766
-normal = np.vectorize(lambda z: 0.5 * math.erfc(-z * math.sqrt(0.5)), otypes=[np.float64])
+TURN, ROOT, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 1.0507009873554805, 1.7580993408473766
+erfc, bell = np.vectorize(math.erfc, otypes=[np.float64]), lambda z: np.exp(z * z / -2) / math.sqrt(2 * math.pi)
 PIECES = {
     "identity": straight((-INF, INF, 1, 0)),
     "relu": straight((-INF, 0, 0, 0), (0, INF, 1, 0)),
@@ -107,7 +99,7 @@ PIECES = {
     "elu": curved(np.expm1, np.exp, 1, 0)[:1] + straight((0, INF, 1, 0)),
     "selu": curved(lambda z: STEEP * np.expm1(z), lambda z: STEEP * np.exp(z), 1, 0)[:1] + straight((0, INF, SELU, 0)),
     "silu": curved(lambda z: z * sigmoid(z), lambda z: sigmoid(z) * (1 + z * sigmoid(-z)), -1, -TURN, TURN),
-    "gelu": curved(lambda z: z * normal(z), lambda z: normal(z) + z * np.exp(-z * z / 2) / TAU**0.5, -1, -ROOT, ROOT),
+    "gelu": curved(lambda z: z / 2 * erfc(-z / ROOT), lambda z: erfc(-z / ROOT) / 2 + z * bell(z), -1, -ROOT, ROOT),
 }
 def apart(k, c, slopes, dz, dv):
     """Bound k dv - c dz over dz and dv = s dz in their intervals, s within the slopes. For k > 0 the largest dv at a dz
@@ -118,8 +110,31 @@ def apart(k, c, slopes, dz, dv):
     z = np.stack([np.broadcast_to(np.clip(point, *dz), k.shape) for point in points])
     value = abs(k) * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
     return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
-class Layer:
-    """z = weight v + bias and f(z) of each. A question adds where in a row of all numbers its v, z and f(z) are."""
+BENDS = {"sigmoid": (0.1, 0.13), "tanh": (0.8, 2), "softplus": (0.25, 0.1), "silu": (0.5, 0.4), "gelu": (0.8, 0.8)}
+def together(f, second, third, c, left, right, d, fine):
+    """Bound G = c0 f(z + h) + c1 f(z) + c2 (z + h) + c3 z over z + h, z and h in the boxes left, right and d. Over a
+    rectangle G is at most its highest corner and width^2 / 8 |G_zz| + height^2 / 8 |G_hh|, the error of interpolation;
+    |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. Rounding and a share `fine` of |c| are added."""
+    who, cell, best, top = np.arange(c.shape[1]), np.concatenate([right, d]), *np.full((2, c.shape[1]), -INF)
+    more = abs(c).sum(axis=0) * (fine + (1 + abs(np.concatenate([left, right, d])).max(axis=0)) / 2**45)
+    for cuts in range(60):
+        keep = ~((cell[1] + cell[3] < left[0, who]) | (cell[0] + cell[2] > left[1, who]))  # sums are rounded in order
+        who, (z0, z1, h0, h1), (a, b, m, n) = who[keep], cell[:, keep], c[:, who[keep]]
+        z, v = np.array([z0, z0, z1, z1]), np.array([z0 + h0, z0 + h1, z1 + h0, z1 + h1])
+        value = a * np.float64(f(v)) + b * np.float64(f(z[::2])).repeat(2, axis=0) + m * v + n * z
+        np.maximum.at(best, who, np.where((v >= left[0, who]) & (v <= left[1, who]), value, -INF).max(axis=0))
+        turns = abs(a) * np.minimum(2 * second, third * np.maximum(abs(h0), abs(h1))) + abs(a + b) * second
+        wide, tall = turns * (z1 - z0) ** 2 / 7, abs(a) * second * (h1 - h0) ** 2 / 7
+        bound, is_cut = value.max(axis=0) + wide + tall, (v[0] < left[0, who]) | (v[3] > left[1, who])
+        flat = np.where(is_cut, z1 - z0 >= h1 - h0, wide >= tall)  # where zl's ends cut corners off, both ways in turn
+        if not (keep := ~(bound <= (best + more)[who])).any() or cuts == 59 or keep.sum() > 4000 * min(len(best), 32):
+            break
+        (one, other), middle = np.array([[z0, z1, h0, h1]] * 2), np.where(flat, z0 + (z1 - z0) / 2, h0 + (h1 - h0) / 2)
+        one[np.where(flat, 1, 3), range(len(who))] = other[np.where(flat, 0, 2), range(len(who))] = middle
+        who, cell = np.tile(who[keep], 2), np.concatenate([one[:, keep], other[:, keep]], axis=1)
+    np.maximum.at(top, who, bound)
+    return np.maximum(top, best + more) + more
+class Layer:  # z = weight v + bias and f(z) of each; a question adds where in a row of all numbers v, z and f(z) are
     def __init__(self, weight, bias, names):
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
         require(is_layer and (abs(weight) <= 1e15).all() and (abs(bias) <= 1e15).all(), "an odd, or huge, layer")
@@ -129,8 +144,7 @@ class Layer:
         same = np.unique(np.column_stack([weight, bias]), axis=0, return_inverse=True)[1].ravel()
         self.twins = same[:, None] == same if len(same) > same.max() + 1 else None  # the same weights: the same z
         self.less = -np.array([[[self.bias, self.bias, 0 * self.bias]]] * 2)  # of left, right and difference
-    def top(self, p, c, low, high):
-        """Bound p f(z) - c z over low <= z <= high by the ends of f's pieces, or of a tangent where p f is concave."""
+    def top(self, p, c, low, high):  # bounds of p f(z) - c z, by ends of pieces, or of a tangent where p f is concave
         p, c, low, high = np.broadcast_arrays(p, c, low, high)
         best = np.full(p.shape, -INF, dtype=p.dtype)
         for rows, start, stop, bend, f, slope in self.pieces:
@@ -156,8 +170,7 @@ class Layer:
     def values(self, box):  # bounds of f(z) over a box of z
         signs = np.array([0 * box[0] - 1, 0 * box[0] + 1])
         return signs * self.top(signs, 0 * box[0], *box)
-    def quotients(self, low, high):
-        """Bound all (f(z) - f(z')) / (z - z') over low <= z, z' <= high: f' is monotone on a piece."""
+    def quotients(self, low, high):  # of (f(z) - f(z')) / (z - z') over a box: f' is monotone on a piece
         box = np.array([0 * low + INF, 0 * low - INF])
         for rows, start, stop, bend, _, slope in self.pieces:
             a, b = ends = np.array([low, high])[..., rows]
@@ -174,19 +187,17 @@ def enclosed(layers, person):  # bounds of what layers make of a person
     for layer in layers:
         box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
     return box
-def digest(*parts):
-    """Return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers."""
+def digest(*parts):  # return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers
     told = [q for p in parts for q in ((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else [p])]
     return hashlib.sha256(b"".join(q.encode() if isinstance(q, str) else q.tobytes() for q in told)).hexdigest()
-class Domain:
-    """Who can exist: bounds of each column, one 1 in each group, whole steps low + i step, constraints A x <= b."""
+class Domain:  # who can exist: bounds of each column, one 1 in each group, whole steps low + i step, A x <= b
     def __init__(self, plain):
         self.digest, self.width, self.groups, self.steps = digest(json.dumps(plain, sort_keys=True)), 0, [], {}
         for feature in plain["features"]:
             kind, start, is_hot = feature["kind"], self.width, feature["kind"] == "one_hot"
             require(kind in ("continuous", "integer", "one_hot"), f"a feature is of kind {kind!r}")
             self.width += len(feature["values"]) if is_hot else 1
-            self.groups += [slice(start, self.width)] if is_hot else []
+            self.groups += [slice(start, self.width)] * is_hot
             if kind != "continuous":  # floats make a value, or a difference of two, whole but for `off` steps
                 low, high, step = (0.0, 1.0, 1.0) if is_hot else (float(feature[k]) for k in ("low", "high", "step"))
                 off = 1e-9 + 8 * np.spacing(max(abs(low), abs(high))) / step
@@ -207,8 +218,7 @@ class Domain:
         fits = x.shape == (self.width,) and bool((np.clip(x, *self.box) == x).all()) and self.is_whole(x)
         return fits and all(x[g].sum() == 1.0 for g in self.groups) and (real(self.A) @ real(x) <= real(self.b)).all()
 class Question:
-    """How much higher can the left person be scored than the right? Proofs know the numbers of a pair by their place in
-    a row: x, z and v of each layer, first the network's, each of left, right and difference; and a 1 at the end."""
+    """Can left be scored higher than right? Proofs know numbers by place: x, z, v, ..., left, right, difference; 1."""
     def __init__(self, manifest, arrays, sides=("left", "right")):
         form, self.network = manifest["metric"], chain(manifest["activations"], "", arrays)
         self.phi = chain(form["phi"], "phi_", arrays) if form.get("phi") else []
@@ -237,7 +247,7 @@ class Question:
             layer.fan = None if source else fan.reshape(1, -1, 3, self.width)
         widest = max(sum(sizes[: 2 * k - 1 : 2]) ** 2 // 8, *(18 * layer.weight.size for layer in self.layers))
         self.beside = 1 if EXACT[0] else np.clip((1 << 19) // widest, 1, 64)  # parts at once, some of them empty
-        self.a, self.b, self.d = range(self.size)[self.layers[k - 1].z]
+        self.told, (self.a, self.b, self.d) = manifest.get("told", -INF), range(self.size)[self.layers[k - 1].z]
         self.scored, compared = self.layers[k - 1].v.stop - 1, -2 if self.phi else 0
         require(self.matrix.shape[1] == sizes[compared], "the metric does not fit")
         self.compared, before = self.places[compared], sum(sizes) + 2 * sum(sizes[1::2])
@@ -254,8 +264,7 @@ class Question:
         parts.append(digest("\n".join([*parts, self.eps.hex()])))
         return dict(zip(("network", "left", "right", "metric", "problem"), parts))
     @functools.cached_property
-    def equations(self):
-        """Return the equations that arguments multiply, a row each, as `Part.bound` lists them, and their sizes."""
+    def equations(self):  # the equations that arguments multiply, as `Part.bound` lists them, and their sizes
         require(self.count * self.size <= WIDEST, "the network is too wide for a proof")
         numbers = np.eye(self.size)
         stages = {place.start: numbers[place].reshape(3, -1, self.size) for place in self.places}
@@ -268,9 +277,8 @@ class Question:
         rows.append(np.zeros((JOINTS, self.size)))  # see `Part.define`
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
     def tangents(self, t, b, far):
-        """Return lines a >= slope b + offset that hold for every pair of scores with a gap of t or more and |b| <= far.
-        Straight: a - b >= t. Logits: a >= g(b) = logit(sigmoid(b) + t), which is convex for 0 <= t < 1, because
-        g' = s(1-s) / ((s+t)(1-s-t)) grows with s = sigmoid(b); so every tangent is below it, and so is a = b."""
+        """Return lines a >= slope b + offset that hold for gaps of t or more, |b| <= far. Straight: a - b >= t. Logits:
+        tangents of a >= g(b) = logit(sigmoid(b) + t), convex as g' = s(1-s) / ((s+t)(1-s-t)) grows with s, and a = b"""
         ones = np.ones(len(b))
         if not self.is_curved:
             return real([ones, t * ones])
@@ -280,29 +288,28 @@ class Question:
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * (1 + abs(value) + slope * (far + 2 * abs(b)))
         return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
     def gap(self, t, slack):
-        """Bound the gap if a - g(b) <= slack: t if slack < 0, else t + slack if straight, else t + h(p) as follows.
-        A pair with a = g(b) + slack has a gap of t + h(p), h(p) = sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t.
-        h is concave with its top at sigmoid(-slack / 2): for p >= t it is largest there, or at t if that is beyond."""
+        """Bound the gap if a - g(b) <= slack: t if slack < 0, t + slack if straight, else t + h, p = sigmoid(b) + t,
+        h = sigmoid(logit(p) + slack) - p, concave with its top at sigmoid(-slack / 2): largest there, or at t"""
         if slack < 0:
             return t
         if self.is_curved:
             p = max(t, float(sigmoid(-slack / 2)), 1e-300)
             slack = p * (1 - p) * -math.expm1(-slack) / (p + (1 - p) * math.exp(-slack))
         return t + slack + 1e-13 * (abs(t) + slack)
-def take(file, form):
-    """Read numbers from a proof, as struct names them; it raises an error where the file is too short."""
+    def serves(self, t, value, weight):  # whether weight times a slack, which is at most `value`, shows what is claimed
+        slack = float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
+        return value < 0 or self.factor * self.gap(t, slack) <= self.told
+def take(file, form):  # read numbers from a proof, as struct names them; it raises an error where the file is too short
     return struct.unpack(form, file.read(struct.calcsize(form)))
-def vector(file, length):
-    """Read numbers many of which are 0: a bit for each, then those that are not."""
+def vector(file, length):  # read numbers many of which are 0: a bit for each, then those that are not
     marks = np.frombuffer(take(file, f"{(length + 7) // 8}s")[0], np.uint8)
     bits, out = np.unpackbits(marks, bitorder="little")[:length] == 1, np.zeros(length)
     out[bits] = np.frombuffer(take(file, f"{8 * bits.sum()}s")[0], "<f8")
     require(np.isfinite(out).all(), "a number of the proof is not finite")
     return out
 class Part:
-    """Some of the pairs: a box of all their numbers, which holds for those with a gap of `since` or more.
-    `cap` bounds the gap of all pairs of the part. `differ` marks the groups whose category is not the same in both.
-    Parts can be put beside each other, to be settled and bounded at once: box[low or high, which part, number]."""
+    """Some of the pairs: a box[low or high, which part, number], which holds for those with a gap of `since` or more.
+    `cap` bounds the gap of all. `differ` marks groups of other categories. Parts can be put beside each other."""
     def __init__(self, question):
         self.question, self.since, self.cap, self.alive = question, *np.array([[-INF], [INF]]), np.array([True])
         self.tops, self.differ = np.full((1, JOINTS), INF), np.zeros((1, len(question.one.groups)), dtype=bool)
@@ -310,12 +317,9 @@ class Part:
         d = np.where(question.one.free, minus(left, right), np.clip(minus(left, right), -1, 1))
         rest = np.full((2, question.size - 3 * question.width - 1), [[-INF], [INF]])
         self.box = np.concatenate([left, right, d, rest, np.ones((2, 1), dtype=int)], axis=1)[:, None]
-    def triple(self, place):
-        """Return the boxes of left, right and difference: [low or high, which part, which of the three, number]."""
+    def triple(self, place):  # boxes of left, right and difference: [low or high, part, which, number]
         return self.box[..., place].reshape(*self.box.shape[:2], 3, -1)
-    def settle(self):
-        """Carry intervals through the layers; a number that has no value left shows that no pair is here.
-        left - right = difference, of all numbers; f(z_left) - f(z_right) = s dz with s a difference quotient of f."""
+    def settle(self):  # carry intervals through the layers, with dv = s dz, s a quotient; what is empty has no pair
         x, question, self.slopes = self.triple(self.question.x), self.question, []
         x[:] = agreed(x)
         self.alive = self.alive & ~(self.people(0 * x[:1, :1]) == -INF).any(axis=(1, 2))  # a group has nothing left
@@ -337,9 +341,7 @@ class Part:
         tops = zip(self.alive, *(map(float, self.box[1, :, k]) for k in (question.d, question.scored)))
         gaps = [np.fmin(question.gap(0.0, d), scored) if alive else -INF for alive, d, scored in tops]  # NaN: nothing
         self.cap = np.fmin(self.cap, np.maximum(gaps, self.since))
-    def people(self, c):
-        """Return numbers whose sum bounds c.(left, right, difference) over the people of each part, row by row.
-        In a group one category of each person has its 1; the difference is 0, or 1 in one column and -1 in another."""
+    def people(self, c):  # numbers whose sum bounds c.(left, right, difference), row by row; a group has one 1 each
         one, x = self.question.one, self.triple(self.question.x)[:, :, None]
         total = [np.maximum(c * x[0], c * x[1])[..., one.free]]
         if one.groups:
@@ -356,21 +358,19 @@ class Part:
             d - x_left + x_right = 0, the same of every z and v       W v + bias - z = 0, left and right, of every layer
             w - A d = 0, A being the metric's (multipliers mu)        b - A x >= 0, left and right: the side constraints
             R - g >= 0, g being what a slot defines, a function of differences, and R what `join` bounds it by
-        (the last two times numbers >= 0). That adds nothing, or what is not below 0. What then multiplies each number
-        is known, and the sum is bounded piece by piece: x and d by `people`, v = f(z) with z by `top`, dv with dz by
-        `apart`, mu.w by Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q only makes it larger). What a coefficient
-        may be off by, being a float, counts times the largest value of what it multiplies."""
-        question, count, p = self.question, len(targets), self.question.p
+        (the last two times numbers >= 0): nothing, or what is not below 0. The sum is then bounded piece by piece: x
+        and d by `people`, v = f(z) with z by `top`, dv with dz by `apart`, or all of a neuron by `together`, mu.w by
+        Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q makes it larger). Rounding counts times what it is of."""
+        question, count, p, w = self.question, len(targets), self.question.p, weights.sum(axis=1)
         lines, target = (np.zeros((n, question.size), dtype=y.dtype) for n in (len(points), count))
         slope, offset = question.tangents(t, points, float(abs(self.box[:, self.alive, question.b]).max()))
         lines[:, question.a], lines[:, question.b], lines[:, -1] = 1, -slope, -offset
         target[range(count), [k for k, _ in targets]] = [sign for _, sign in targets]
         c = target + weights @ lines + y @ question.equations[0]
         sizes = abs(target) + weights @ abs(lines) + abs(y) @ question.equations[1]
-        q = {1.0: INF, 2.0: 2.0, INF: 1.0}.get(p) or max(1.0, p / (p - 1.0) * (1 - 1e-14))
+        q, late, rows = {1.0: INF, 2.0: 2.0, INF: 1.0}.get(p) or max(1.0, p / (p - 1.0) * (1 - 1e-14)), [], self.alive
         total = [error(question.count + len(lines), sizes) * abs(self.box).max(axis=0), c[:, -1:]]
-        rows = (1, count) if self.box.shape[1] == 1 else (count, 1)  # of one part, or one of each
-        total += [real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(*rows, 3, -1))]
+        total += real(question.eps * norm(y[:, question.mu], q)), self.people(c[:, question.x].reshape(count, 1, 3, -1))
         for slot, by in ((one, y[:, one - JOINTS]) for one in question.joints if y[:, one - JOINTS].any()):
             self.join(slot, (by > 0).reshape(-1, len(self.alive)).any(axis=0))
             tops = np.array([real(top)[()] if top < INF else INF for top in self.tops[:, slot]], dtype=y.dtype)
@@ -378,13 +378,24 @@ class Part:
         for layer, slopes in zip(question.layers, self.slopes):
             z, v = self.triple(layer.z), self.triple(layer.v)
             k, m = (c[:, place].reshape(count, 3, -1) for place in (layer.v, layer.z))
-            total.append(layer.top(k[:, :2], -m[:, :2], *z[:, :, :2]))
-            total.append(apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE]))
-        upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
+            far = apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE])
+            total.append(np.concatenate([layer.top(k[:, :2], -m[:, :2], *z[:, :, :2]), far[:, None]], axis=1))
+            late += [(layer, k, m, z, total[-1])] if len({*layer.names}) == 1 and layer.names[0] in BENDS else []
+        for fine in (0, 1e-4, 1e-6, 1e-8) if late else (0,):  # together, what shows less than is claimed, ever finer
+            for one in late if fine and rows.any() else ():
+                self.pair(*one, rows, fine)
+            upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
+            rows = [fine == 1e-6 if sign else not question.serves(t, *of) for (_, sign), *of in zip(targets, upper, w)]
+            rows = self.alive & np.array(rows, dtype=bool)
         return [value if math.isfinite(value) else INF for value in upper]
-    def define(self, file):
-        """Read a function -g of differences, a row of all numbers, and the weights by which `join` bounds g. The last
-        slot may be defined again: what it bounds is for arguments that follow at once, not for parts of this part."""
+    def pair(self, layer, k, m, z, terms, rows, fine):  # bound all of a neuron together, if that is less than its terms
+        some = np.nonzero((abs(m[:, :2]).sum(axis=1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
+        c = np.array([k[:, 0] + k[:, 2], k[:, 1] - k[:, 2], m[:, 0] + m[:, 2], m[:, 1] - m[:, 2]])
+        ends = np.nextafter(np.broadcast_to(z, (2, *k.shape)).astype(np.float64), SIGNS * INF)[..., some[0], :, some[1]]
+        top = real(together(layer.pieces[0][4], *BENDS[layer.names[0]], c[:, *some].astype(np.float64), *ends.T, fine))
+        is_less = top < upper_sum(terms.swapaxes(1, 2)[some])
+        terms[some[0][is_less], :, some[1][is_less]] = top[is_less, None] * [1, 0, 0]
+    def define(self, file):  # read a function -g of differences, weights by which `join` bounds g; last slots change
         question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
         (slot,), row = take(file, "<B"), vector(file, question.size)
         weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0
@@ -403,9 +414,9 @@ class Part:
         """Bound g of a slot over some parts; what bounds it over a part bounds it over parts of that. Every pair has
             (high - n)(n - low) >= 0, n = d or dz    (s1 dz - dv)(dv - s0 dz) >= 0    eps^2 - ||A d||^2 >= 0, if p = 2
         and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
-        If R - g, less these times any numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The
-        last dv are in g alone, times c: relus are convex, so dv is at most (left z's slope) dz, which may take its
-        place in g if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough."""
+        If R - g, less these times numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The last
+        dv are in g alone, times c: relus are convex, so dv is at most (left z's slope) dz, which may take its place
+        if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough."""
         question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
         (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
         *slopes, last = self.slopes[: len(starts) - 2]
@@ -430,8 +441,7 @@ class Part:
         weights = np.hstack([*weights, np.tile([on_ball] * (1 + len(question.ball)) + [1], (len(some), 1))])
         tops = least(left, right, weights, np.hstack([abs(left[:, :-1]), size]))
         self.tops[some, slot] = np.minimum(self.tops[some, slot], tops)
-    def use(self, t, points, targets, weights, y):
-        """Take what arguments bound: their target, for pairs with a gap of t or more, or else the gap, of each part."""
+    def use(self, t, points, targets, weights, y):  # take what arguments bound: a target, or the gap
         self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
         for value, (k, sign), weight, part in zip(shown, targets, weights.sum(axis=1), cycle(range(len(self.cap)))):
@@ -441,9 +451,7 @@ class Part:
             else:
                 slack = -1.0 if value < 0 else float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
                 self.cap[part] = np.fmin(self.cap[part], np.maximum(self.question.gap(t, slack), self.since[part]))
-    def narrow(self, k, sign, value):
-        """Move the upper (sign 1) or lower end of an interval inward, to a whole step if the number has steps: x is low
-        + i step with i <= (value - low) / step + off; a difference is 0, or within off of whole steps other than 0."""
+    def narrow(self, k, sign, value):  # move an end inward, to low + i step; a difference's to about steps, or 0
         width, end = self.question.width, int(sign > 0)
         ends, steps = [self.box[end, 0, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
         if steps and math.isfinite(value):
@@ -451,8 +459,7 @@ class Part:
             count = sign * math.floor(sign * (float(value) - low) / step + off)
             ends.append(real(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
         self.box[end, 0, k] = sign * min(sign * one for one in ends)
-    def split(self, file, tag):
-        """Return the two parts of a split, which together cover this one."""
+    def split(self, file, tag):  # return the two parts of a split, which together cover this one
         question, halves = self.question, [copy.copy(self), copy.copy(self)]
         for half in halves:
             half.box, half.differ, half.tops = self.box.copy(), self.differ.copy(), self.tops.copy()
@@ -475,8 +482,7 @@ class Part:
             high[~some] = 0
             low[:] = np.where((high > 0.5) & ((high > 0.5).sum() == 1), 1, low)
         return halves
-def arguments(question, file):
-    """Read arguments: their threshold and the points of its lines, what each is about, and its multipliers."""
+def arguments(question, file):  # read arguments: threshold, points of its lines, what each is about, multipliers
     t, lines, count = take(file, "<dHH")
     is_small = count * max(8 * question.size, lines + question.count) <= WIDEST
     require(is_small and (math.isfinite(t) or not lines), "odd arguments")
@@ -496,8 +502,7 @@ def closed(leaves):  # the largest gap of some parts, each with its last argumen
         np.add.at(row, np.searchsorted(points, own), given[0])
     stack.use(said[0][0], points, [(0, 0)] * len(said), weights, np.concatenate([one[4] for one in said]))
     return stack.cap.max()
-def upper_bound(question, file):
-    """Walk the tree of a proof, depth first, and return the largest gap it leaves. Leaves are closed some at once."""
+def upper_bound(question, file):  # the largest gap that a proof's tree leaves; leaves are closed some at once
     worst, todo, leaves = -INF, [Part(question)], []
     nothing = np.empty(0), [(0, 0)], np.empty((1, 0)), real(np.zeros((1, question.count)))  # said of an empty part
     while todo:
@@ -519,14 +524,12 @@ def upper_bound(question, file):
             todo += part.split(file, tag)[::-1]
     require(not file.read(1), "the proof goes on after its end")
     return max(0.0, question.factor * float(max(worst, closed(leaves))))
-def unpacked(file):
-    """Return the arrays of an npz, numbers as float64; nothing is unpickled, or unpacked beyond the limit."""
+def unpacked(file):  # the arrays of an npz, as float64; nothing is unpickled, or unpacked beyond the limit
     with np.load(io.BytesIO(file.read(LIMIT)), allow_pickle=False) as arrays:
         if sum(entry.file_size for entry in arrays.zip.infolist()) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT >> 20} MiB")
         return {n: a if a.dtype.kind == "U" else a.astype("<f8", casting="same_kind") + 0.0 for n, a in arrays.items()}
-def model_digest(path, manifest):
-    """Return the digest of the network of a model file (npz: W0, b0, ..., activations) that a certificate is about."""
+def model_digest(path, manifest):  # of the network of a model file (npz: W0, b0, ..., activations)
     with open(path, "rb") as file:
         arrays = unpacked(file)
     heights = [len(arrays[f"b{i}"]) for i in range(sum(name[0] == "W" for name in arrays))]
@@ -535,8 +538,7 @@ def model_digest(path, manifest):
     k = int(manifest.get("output", 0)) if heights[-1] > 1 else 0
     kind = "identity" if manifest.get("scale") == "logit" else names[-1]
     return digest("likewise network 1", *hidden, Layer(last.floats[0][[k]], last.floats[1][[k]], [kind]))
-def lower_bound(question, one, other):
-    """Return the gap of the pair, rounded down, if both people exist and are similar: in rationals as far as can be."""
+def lower_bound(question, one, other):  # the gap of a pair that exists and is similar, rounded down; in rationals
     EXACT[0], p, power = True, question.p, int(question.p) if question.p in (1.0, 2.0, 3.0) else 1
     for name, person, domain in zip(("left", "right"), (one, other), question.people):
         require(domain.holds(person), f"the {name} person of the pair is not in the domain")
@@ -548,8 +550,7 @@ def lower_bound(question, one, other):
     EXACT[0] = False
     low, high = minus(enclosed(question.network, one), enclosed(question.network, other))
     return max(0.0, float(low[0]), -float(high[0]))
-def derive(found, archive, model, network, exact):
-    """Derive both bounds from a certificate, and write them, and what they rest on, into `found`."""
+def derive(found, archive, model, network, exact):  # both bounds, and what they rest on, into `found`
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
     if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 8):
         raise ValueError("its manifest is not that of a likewise certificate of version 1 to 7")
@@ -562,10 +563,10 @@ def derive(found, archive, model, network, exact):
     found["lower"] = lower_bound(question, arrays["witness_left"], arrays["witness_right"])
     require(high >= found["lower"] >= low - 1e-9 * max(1.0, low), f"the pair shows {found['lower']:.9g}")
     EXACT[0], proof = bool(exact), manifest["proof"] if manifest["version"] >= 6 else {}  # before, none of this form
-    eps, uppers = float(proof.get("eps", question.eps)), []
-    require(eps >= question.eps, "the proof is for a smaller eps")
+    more, uppers = {"eps": float(proof.get("eps", question.eps)), "told": high}, []
+    require(more["eps"] >= question.eps, "the proof is for a smaller eps")
     for k, sides in enumerate([("left", "right"), ("right", "left")][: 1 + (manifest["left"] != manifest["right"])]):
-        question, tree = Question(manifest | {"eps": eps}, arrays, sides), (proof.get("directions") or [])[k : k + 1]
+        question, tree = Question(manifest | more, arrays, sides), (proof.get("directions") or [])[k : k + 1]
         with archive.open(str(tree[0]["file"])) if tree else io.BytesIO(b"E") as file:
             require(not tree or hashlib.file_digest(file, "sha256").hexdigest() == tree[0]["sha256"], "another proof")
             file.seek(0)
@@ -575,8 +576,7 @@ def derive(found, archive, model, network, exact):
         require(proof.get("kind") != "tree", f"the proof shows only an upper of {found['upper']:.9g}")
         found["trusted"] = [*map(str, manifest["trusted"] or ["the engine: the certificate has no proof"])]
     found["code"] = 20 if found["trusted"] else 0
-def check(path, model=None, exact=False, network=None):
-    """Return {ok, lower, upper, trusted, reasons, code, claimed}; `model` (an npz) or `network` (a digest) must fit."""
+def check(path, model=None, exact=False, network=None):  # `model` (an npz) or `network` (a digest) must fit, if given
     found = {"lower": 0.0, "upper": INF, "claimed": [0.0, INF], "trusted": [], "reasons": [], "code": 10}
     try:
         with LOCK, np.errstate(all="ignore"), zipfile.ZipFile(path) as archive:

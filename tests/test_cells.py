@@ -110,9 +110,9 @@ def test_cutting_beats_the_whole_and_agrees_with_the_tree(monkeypatch):
     problem = some(3)
     exact = search(problem, engine="branch", solver="highs", seconds=1.0, gap=1e-3, threads=1)
     monkeypatch.setattr(branch, "WIDE", 2)
-    cut = search(problem, engine="branch", solver="highs", seconds=0.6, gap=1e-3, threads=1)
+    cut = search(problem, engine="branch", solver="highs", seconds=3.0, gap=1e-3, threads=1)
     monkeypatch.setattr(branch, "cut", lambda root, deadline: None)
-    whole = search(problem, engine="branch", solver="highs", seconds=0.6, gap=1e-3, threads=1)
+    whole = search(problem, engine="branch", solver="highs", seconds=3.0, gap=1e-3, threads=1)
     assert exact.lower <= cut.upper < whole.upper
     assert cut.lower <= exact.upper
     assert [upper for _, _, upper in cut.trace] == sorted((upper for _, _, upper in cut.trace), reverse=True)

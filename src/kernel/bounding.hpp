@@ -11,6 +11,8 @@ constexpr double LEAST = 0.02;           // of its width, by which an interval m
 constexpr double COARSE = 0.3;
 constexpr double CLOSES = 0.15, REMEMBERED = 100;  // parts closed, of those asked for all differences together, to go on so
 constexpr long SELDOM = 8;               // else one of so many is asked
+constexpr int LEANINGS = 4;              // times that planes are leant against a part's point
+constexpr double LEANING = 1e-2, WELL_LEANT = 0.97;  // of the slack, what a plane must take; and when it does not pay any more
 constexpr long TRIAL = 30;               // steps of the simplex method in a trial
 constexpr double GUESSED = 10;           // steps for each neuron, before it is known how many it takes
 constexpr long NARROWED = 300;           // steps of the simplex method for one end of an interval
@@ -103,6 +105,27 @@ inline void Worker::bound_together(const Tableau &tableau, long most, Bound &out
     out.y = std::move(y);
 }
 
+// Lean planes against the point of a part's program and maximise again, while it pays.
+inline void Worker::lean(Tableau &tableau, long most, Bound &out) {
+    const Question &q = tree_.question;
+    for (int round = 0; round < (most > TRIAL ? LEANINGS : 1) && out.is_open && out.finished && !tree_.over(); round++) {
+        planes_at(q, out.part, out.x, LEANING * std::max(out.slack, 1e-6), tableau.slopes, high_, samples_, changes_);
+        if (changes_.empty()) return;
+        tableau.reshape(changes_);
+        fill(q, out.part, values_, tableau.slopes, recall_, low_, high_);
+        bool finished = false;
+        Multipliers y;
+        const double slack = maximise(tableau, most, finished, y), before = out.slack;
+        if (slack >= before) return;
+        out.slack = slack;
+        out.is_open = !(slack < 0);
+        out.finished = finished;
+        out.y = std::move(y);
+        tableau.point(out.x);
+        if (slack > WELL_LEANT * before) return;
+    }
+}
+
 inline void Worker::bound(Part part, Tableau &tableau, double known, long most, Bound &out) {
     const Question &q = tree_.question;
     out.part = std::move(part);
@@ -117,10 +140,11 @@ inline void Worker::bound(Part part, Tableau &tableau, double known, long most, 
         out.own = gap_from_slack(q.curved, q.t, out.slack);
     } else {
         out.slack = maximise(tableau, most, out.finished, out.y);
-        out.together = std::min(out.together, out.slack);
         out.is_open = !(out.slack < 0);
         out.x.resize(q.program.variables());
         tableau.point(out.x);
+        if (!q.program.bends.empty()) lean(tableau, most, out);
+        out.together = std::min(out.together, out.slack);
         out.own = gap_from_slack(q.curved, q.t, out.slack);
         if (out.is_open && most > TRIAL && !q.joints.empty()) bound_together(tableau, most, out);
     }

@@ -71,6 +71,7 @@ struct Curve {
     std::vector<Piece> pieces;
     std::vector<double> kinks;
     Interval values{-INF, INF}, steepness{-INF, INF};
+    double second = INF, third = INF;  // what the second and the third derivative do not exceed
 
     double value(double z) const { return function->value(z); }
 

@@ -32,6 +32,11 @@ static Curve curve_of(const py::dict &d) {
     };
     curve.values = interval("values");
     curve.steepness = interval("steepness");
+    if (d.contains("bends")) {
+        const Interval bends = interval("bends");
+        curve.second = bends.low;
+        curve.third = bends.high;
+    }
     return curve;
 }
 
@@ -55,6 +60,16 @@ static void bend_lines(const py::dict &d, Layer &layer, Program &program) {
         for (int j = 0; j < layer.height; j++)
             layer.differ[k].push_back(add({(k ? layer.above : layer.below)[j], layer.z[0][j], layer.z[1][j], layer.dz[j],
                                            (k ? layer.above_slope : layer.below_slope)[j]}));
+    if (!d.contains("plane_rows")) return;
+    std::vector<int> rows = list<int>(d["plane_rows"]);
+    for (size_t at = 0; at < rows.size();)
+        for (std::vector<std::vector<int>> &side : layer.planes) {  // above and below in turn
+            side.emplace_back();
+            for (int j = 0; j < layer.height; j++, at++) {
+                side.back().push_back(add({rows.at(at), layer.z[0][j], layer.z[1][j], layer.dz[j], 0.0}));
+                add({rows.at(at), layer.z[1][j], -1, -1, 0.0});
+            }
+        }
 }
 
 static Layer layer_of(const py::dict &d, int first) {
@@ -282,6 +297,22 @@ static py::tuple anneal(Annealer &annealer, const py::handle &people, double sec
 
 PYBIND11_MODULE(_kernel, m) {
     m.doc() = "The branch and bound over relu networks, compiled. Its arrays are described in likewise.search.compiled.";
+    m.def("offset",
+          [](const py::dict &curve, int sign, double rise, double lean, const std::vector<double> &e) {
+              return offset(curve_of(curve), sign, rise, lean, {{e.at(0), e.at(1)}, {e.at(2), e.at(3)}, {e.at(4), e.at(5)}});
+          },
+          "Of a plane, over left z, right z and dz: the lower and upper ends of each.", py::arg("curve"), py::arg("sign"),
+          py::arg("rise"), py::arg("lean"), py::arg("ends"));
+    m.def("facet",
+          [](const py::dict &curve, int sign, double z, double dz, const std::vector<double> &e) {
+              Sample sample;
+              double rise, lean;
+              sample.take(curve_of(curve), {e.at(0), e.at(1)}, {e.at(2), e.at(3)});
+              const double top = sample.facet(sign, z, dz, rise, lean);
+              return py::make_tuple(top, rise, lean);
+          },
+          "Of the hull of a difference, at a point: its height, rise and lean; over right z and dz.", py::arg("curve"),
+          py::arg("sign"), py::arg("z"), py::arg("dz"), py::arg("ends"));
     py::class_<Linear>(m, "Linear")
         .def(py::init([](const py::dict &question) { return std::make_unique<Linear>(question_of(question)); }))
         .def("limit", &Linear::limit)

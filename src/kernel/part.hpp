@@ -1,7 +1,7 @@
 // Part: some of the pairs, as an interval for z of every neuron on either side and for dz, and the categories still
 // allowed; how intervals are carried on, and what they make of the program's bounds. Everything is rounded outward.
 #pragma once
-#include "curve.hpp"
+#include "plane.hpp"
 #include "simplex.hpp"
 
 namespace likewise {
@@ -21,6 +21,7 @@ struct Layer {
     Curve curve;                   // of a hidden layer that is not of relus; then lines may change their slopes:
     std::vector<int> bend[2][4];   // below, at either end, above, among the program's bends; of both sides
     std::vector<int> differ[2];    // below and above, of differences
+    std::vector<std::vector<int>> planes[2];  // above and below differences: of each a bend in dz, the next is in right z
 
     bool is_curved() const { return curve.function != nullptr; }
     double of(double z) const { return is_curved() ? curve.value(z) : std::max(z, 0.0); }
@@ -205,6 +206,7 @@ struct Recall {
     Interval z{0, 0};
     double slope = 0, wanted[4] = {0, 0, 0, 0};
     Interval found{0, 0};
+    Known plane;
 };
 
 // The slopes that lines of differences should have, below and above: those of the chords of what s dz can be.
@@ -241,6 +243,40 @@ inline void wish(const Question &q, const Part &part, const std::vector<double> 
             difference_slopes(s, part.box[2][at], wanted);
             for (int k = 0; k < 2; k++)
                 if (int b = layer.differ[k][j]; std::fabs(wanted[k] - now[b]) > far) changes.push_back({b, wanted[k]});
+        }
+    }
+}
+
+// Note planes that a point is above (or below) of by more than `least` in the logit: each takes the place of the one that is
+// furthest from the point.
+inline void planes_at(const Question &q, const Part &part, const std::vector<double> &x, double least, const std::vector<double> &now,
+                      const std::vector<double> &high, std::vector<Sample> &samples,
+                      std::vector<std::pair<int, double>> &changes) {
+    changes.clear();
+    samples.resize(q.neurons);
+    for (const Layer &layer : q.layers) {
+        if (layer.planes[0].empty()) continue;
+        for (int j = 0; j < layer.height; j++) {
+            const int at = layer.first + j;
+            const Interval &r = part.box[1][at], &dz = part.box[2][at];
+            if (!(r.high > r.low) || !(dz.high > dz.low)) continue;
+            Sample &sample = samples[at];
+            if (!sample.is_of(r, dz)) sample.take(layer.curve, r, dz);
+            const double z = x[layer.z[1][j]], h = x[layer.z[0][j]] - z, dv = x[layer.v[0][j]] - x[layer.v[1][j]];
+            for (int sign : {1, -1}) {
+                double rise, lean;
+                const double top = sample.facet(sign, z, h, rise, lean);
+                if (!((sign * dv - top) * layer.influence[j] > least)) continue;
+                int place = -1;
+                double far = -INF;
+                for (const std::vector<int> &plane : layer.planes[sign > 0 ? 0 : 1]) {
+                    const int b = plane[j];
+                    const double over = now[b] * h + now[b + 1] * z + high[q.program.columns + q.program.bends[b].row];
+                    if (over > far) far = over, place = b;
+                }
+                changes.push_back({place, rise});
+                changes.push_back({place + 1, lean});
+            }
         }
     }
 }
@@ -300,6 +336,13 @@ inline void fill(const Question &q, const Part &part, const std::vector<Interval
             put(rows + layer.below[j], apart(s, dz, bends ? chosen[layer.differ[0][j]] : layer.below_slope[j]));
             put(rows + layer.above[j], apart(s, dz, bends ? chosen[layer.differ[1][j]] : layer.above_slope[j]));
             put(rows + layer.value[j], values[2][at]);
+            const Triple box{part.box[0][at], part.box[1][at], dz};
+            for (int sign : {1, -1})
+                for (const std::vector<int> &plane : layer.planes[sign > 0 ? 0 : 1]) {
+                    const int b = plane[j];
+                    put(rows + q.program.bends[b].row,
+                        recall[b].plane.ask(layer.curve, sign, chosen[b], chosen[b + 1], box, values[2][at]));
+                }
         }
     }
 }

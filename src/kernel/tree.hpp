@@ -33,6 +33,7 @@ class Worker {
     double asked_ = 0, closed_ = 0;
     long passed_ = 0;
     std::vector<std::pair<int, double>> changes_;
+    std::vector<Sample> samples_;
     long bounded_ = 0;
 
     void bound(Part part, Tableau &tableau, double known, long most, Bound &out);
@@ -51,6 +52,7 @@ class Worker {
     void narrow(int id, Bound &now);
     bool worth_narrowing(int id, const Bound &now);
     void shape(const Part &part, Tableau &tableau);
+    void lean(Tableau &tableau, long most, Bound &out);
     void join(const Part &part);
     double bound_as_before(const Tableau &tableau, Bound &out);
     void favoured(const Part &part, std::vector<Split> &splits);

@@ -44,7 +44,8 @@ class Activation:
 
     `value` and `slope` are float64 functions, off by at most `error` and `slope_error`; `slope` at a kink is the one
     on the right. `values` and `steepness` enclose the function and its difference quotients on the whole line.
-    `minimum` is None for the non-decreasing ones.
+    `minimum` is None for the non-decreasing ones. `bends` are numbers that neither the second nor the third derivative
+    exceeds in absolute value, of a function that has both everywhere.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Activation:
     values: tuple[float, float]
     steepness: tuple[float, float]
     minimum: Minimum | None = None
+    bends: tuple[float, float] | None = None
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r})"

@@ -53,15 +53,15 @@ _ALL = (
     ),
     Activation(
         "sigmoid", fn.sigmoid, fn.sigmoid_slope, _S_SHAPED, fn.relative(fn.sigmoid, fn.L + 4),
-        fn.relative(fn.sigmoid_slope, fn.L + 6), values=(0.0, 1.0), steepness=(0.0, 0.25),
+        fn.relative(fn.sigmoid_slope, fn.L + 6), values=(0.0, 1.0), steepness=(0.0, 0.25), bends=(0.0963, 0.125),
     ),
     Activation(
         "tanh", fn.tanh, fn.tanh_slope, _S_SHAPED, fn.relative(fn.tanh, fn.L + 1),
-        fn.relative(fn.tanh_slope, fn.L + 6), values=(-1.0, 1.0), steepness=(0.0, 1.0),
+        fn.relative(fn.tanh_slope, fn.L + 6), values=(-1.0, 1.0), steepness=(0.0, 1.0), bends=(0.77, 2.0),
     ),
     Activation(
         "softplus", fn.softplus, fn.sigmoid, _pieces((), CONVEX), fn.relative(fn.softplus, 2 * fn.L + 2),
-        fn.relative(fn.sigmoid, fn.L + 4), values=(0.0, inf), steepness=(0.0, 1.0),
+        fn.relative(fn.sigmoid, fn.L + 4), values=(0.0, inf), steepness=(0.0, 1.0), bends=(0.25, 0.0963),
     ),
     Activation(
         "elu", fn.elu, fn.elu_slope, _pieces((0.0,), CONVEX, LINEAR), fn.elu_error, fn.elu_slope_error,
@@ -75,13 +75,13 @@ _ALL = (
         "silu", fn.silu, fn.silu_slope, _pieces((-_SILU_TURN, _SILU_TURN), CONCAVE, CONVEX, CONCAVE),
         fn.relative(fn.silu, fn.L + 6), fn.silu_slope_error, values=(float(down(-0.2784645427610738)), inf),
         steepness=_around(-0.09983932012886691, 1.099839320128867),
-        minimum=_stationary(-1.2784645427610737, -0.2784645427610738),
+        minimum=_stationary(-1.2784645427610737, -0.2784645427610738), bends=(0.5, 0.3083),
     ),
     Activation(
         "gelu", fn.gelu, fn.gelu_slope, _pieces((-_GELU_TURN, _GELU_TURN), CONCAVE, CONVEX, CONCAVE),
         fn.relative(fn.gelu, 3 * fn.L + 12), fn.gelu_slope_error, values=(float(down(-0.16997120747990366)), inf),
         steepness=_around(-0.12890414518515478, 1.1289041451851547),
-        minimum=_stationary(-0.7517915246935645, -0.16997120747990366),
+        minimum=_stationary(-0.7517915246935645, -0.16997120747990366), bends=(0.798, 0.779),
     ),
     Activation(
         "softsign", fn.softsign, fn.softsign_slope, _S_SHAPED, fn.relative(fn.softsign, 3),

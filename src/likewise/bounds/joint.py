@@ -33,7 +33,7 @@ COST = 1e-6  # of a number, beside its product's size: some could grow without e
 STEPS, FALL, CLOSE = 200, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
 ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its form passes
 CURVED = (
-    3e-4  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
+    1e-3  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
 OFF = 1e-9  # relative, by how much a form must be positive: a checker needs room of its own, and has other last digits
 LEAST = 1e-300  # in place of a number that is 0

@@ -19,6 +19,7 @@ from likewise.bounds.difference import difference_lines
 from likewise.bounds.encoding import Detail, Side, compared_rows, encode_inputs, input_box
 from likewise.bounds.interval import Box
 from likewise.bounds.joint import Joint
+from likewise.bounds.planes import Plane
 from likewise.bounds.rows import Index, Rows
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.problem import Problem
@@ -148,6 +149,13 @@ class Template:
             terms += [(self.left.v[k][None], both), (self.right.v[k][None], -both)]
             terms += [(self.left.z[k][None], -turn), (self.right.z[k][None], turn)]
         return self.rows(np.full(1, -np.inf), np.full(1, joint.upper), *terms)
+
+    def lean(self, plane: Plane) -> int:
+        """Add the row of a plane of one neuron: sign dv - rise dz - lean z_right <= offset."""
+        at, k = plane.neuron, plane.layer
+        columns = np.array([side[k][at] for side in (self.left.v, self.right.v, self.left.z, self.right.z)])
+        values = np.array([plane.sign, -plane.sign, -plane.rise, plane.rise - plane.lean])
+        return int(self.rows(np.full(1, -np.inf), np.full(1, plane.offset), (columns[None], values))[0])
 
     def _add_layer(self, problem: Problem, index: int) -> None:
         layer = problem.network.layers[index]

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from likewise.activations import by_name
+from likewise.activations import Activation, by_name
 from likewise.bounds import TwinBounds
 from likewise.bounds.ball import SMALLEST, rotation
 from likewise.bounds.joint import Joint
+from likewise.bounds.planes import PLACES
 from likewise.bounds.template import Template
 from likewise.network import Layer
 from likewise.problem import Problem
@@ -84,11 +85,18 @@ def question(
         _layer(relaxed, lines, index, layer, influence[index] if index < len(influence) else np.ones(len(layer.bias)))
         for index, layer in enumerate(problem.network.layers)
     ]
+    at = 0
+    for one in layers if len(relaxed.places) else ():
+        if "activation" in one:
+            height = 2 * PLACES * len(one["bias"])
+            one["plane_rows"] = relaxed.places[at : at + height]
+            at += height
     low, high = _finite(model.matrix, model.lower, model.upper, model.row_lower, model.row_upper)
     groups = problem.right.groups
     shared = bounds.reach.shared
     solved = _solved(problem, bounds, relaxed, layers)
-    low[[template.columns + row for row in relaxed.joined.values()]] = -FAR  # a proof has these as upper bounds alone
+    alone = [*relaxed.joined.values(), *relaxed.planed[: len(relaxed.planed) - len(relaxed.places)].tolist()]
+    low[[template.columns + row for row in alone]] = -FAR  # a proof has these as upper bounds alone
     for row, _ in solved:  # of neurons that are on all along, two lines say together what is an equation here
         high[template.columns + row] = low[template.columns + row]
     kept, zero = _kept(model, bounds, layers, splits), (model.lower == 0.0) & (model.upper == 0.0)
@@ -273,8 +281,18 @@ def _straight(rows: Array, slopes: Array, n: int) -> dict[str, Any]:
 
 def _curved(rows: Array, slopes: Array, n: int, layer: Layer) -> dict[str, Any]:
     """Return the lines of other activations, whose slopes the kernel chooses anew: below, at both ends, above."""
-    activation = by_name(layer.activations[0])
-    return {
+    return curve(by_name(layer.activations[0])) | {
+        "lines_left": rows[: 4 * n],
+        "lines_right": rows[6 * n : 10 * n],
+        "slopes_left": slopes[: 4 * n],
+        "slopes_right": slopes[6 * n : 10 * n],
+        "spare": np.concatenate([rows[4 * n : 6 * n], rows[10 * n : 12 * n]]),
+    }
+
+
+def curve(activation: Activation) -> dict[str, Any]:
+    """Return what the kernel is told of an activation."""
+    found = {
         "activation": activation.name,
         "piece_low": [piece.low for piece in activation.pieces],
         "piece_high": [piece.high for piece in activation.pieces],
@@ -282,12 +300,8 @@ def _curved(rows: Array, slopes: Array, n: int, layer: Layer) -> dict[str, Any]:
         "kinks": activation.kinks(),
         "values": activation.values,
         "steepness": activation.steepness,
-        "lines_left": rows[: 4 * n],
-        "lines_right": rows[6 * n : 10 * n],
-        "slopes_left": slopes[: 4 * n],
-        "slopes_right": slopes[6 * n : 10 * n],
-        "spare": np.concatenate([rows[4 * n : 6 * n], rows[10 * n : 12 * n]]),
     }
+    return found if activation.bends is None else found | {"bends": activation.bends}
 
 
 def _kept(model: LinearModel, bounds: TwinBounds, layers: list[dict[str, Any]], splits: bool) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ class Fast:
         self.root.log.rest = self.write
 
     def _model(self) -> Relaxed:
-        relaxed = self.root.relaxed()
+        relaxed = self.root.relaxed(is_tree=True)
         self.drawn = self._asked()
         self.models.append((relaxed, self.root.bounds))
         return relaxed

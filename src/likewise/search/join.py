@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
+from likewise.bounds.planes import can_lean
 from likewise.proof.coding import SCRATCH
 from likewise.rounding import Array
 from likewise.search.aim import aim
@@ -21,14 +22,17 @@ from likewise.search.root import Root, open_count
 
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other, and times that differences are narrowed by one
-SHARE = 0.15  # of the time left, to find them
+SHARE, SOON = 0.15, 0.015  # of the time left, to find one
 AIM, AIM_SHARE = 0.015, 0.08  # seconds to look for people where a joint is met, for each open neuron; of the time left
 WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 
 def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> None:
-    """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
-    if join(root):
+    """Narrow the root for a share of the time, and join its differences before and after; claim what that shows.
+
+    Where planes show how slopes change with z, narrowing alone is often enough: a first joint must not take long.
+    """
+    if join(root, SOON if can_lean(root.problem.network) else SHARE):
         root.claim()
         if not root.run.done:
             aim(root, min(AIM * open_count(root.bounds), AIM_SHARE * root.run.seconds_left))
@@ -42,10 +46,10 @@ def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> Non
         root.joints = {}
 
 
-def join(root: Root) -> bool:
+def join(root: Root, share: float = SHARE) -> bool:
     """Add to what is known of all differences together, while it pays; tell whether anything was.
 
-    What no longer matters is left out of the model: every joint makes it denser.
+    Each may take a share of the time left. What no longer matters is left out: every joint makes the model denser.
     """
     if not can_join(root) or root.run.done:
         return False
@@ -56,7 +60,7 @@ def join(root: Root) -> bool:
         if root.run.done or root.slots == SCRATCH:
             break
         forms = Forms(root.problem, root.bounds, argument.both[-2], root.margin)
-        joint = forms.joint(*_differences(argument), time.monotonic() + SHARE * root.run.seconds_left)
+        joint = forms.joint(*_differences(argument), time.monotonic() + share * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
             break
         root.log.joint(root.slots, joint)

@@ -24,11 +24,13 @@ from likewise.bounds.rows import Index
 from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
+from likewise.search.ascend import ascend, can_ascend
 from likewise.search.run import Run, repaired
 from likewise.search.score import Score, tangents
 from likewise.solvers import LinearModel, Session
 
 STRETCH = 0.05  # how far a curved activation is followed along its tangent
+ASCENT = 0.3  # seconds that an ascent of smooth curves may take, if it takes so long
 PATIENCE = 3  # cells in a row that brought nothing
 STEEPEST = 1e9  # a cell steeper than this is no linear program that a solver can be asked
 INWARD = 1e-8  # how far side constraints are drawn in, so that what a solver finds satisfies them
@@ -64,8 +66,14 @@ def polish(problem: Problem, inner: Problem, score: Score, reach: Reach, run: Ru
     `inner` is the same problem as the engines bound it: its network ends at the logit. On the way a pair need only be
     one up to a solver's tolerance; it is made exact, which takes longer than the linear program, if it beats the best.
     """
-    is_rough = inner.metric.p not in BALLS or inner.aside > 0  # cells know the metric only near the pair
     deadline = time.monotonic() + seconds
+    if can_ascend(problem):
+        least = min(ASCENT, 0.05 * run.seconds_left)
+        higher = repaired(problem, reach, *ascend(problem, reach, pair, max(seconds, least)))
+        if higher is not None and _gap(problem, higher) > _gap(problem, pair):
+            pair = higher
+            run.offer(*pair)
+    is_rough = inner.metric.p not in BALLS or inner.aside > 0  # cells know the metric only near the pair
     network = inner.network
     inputs = _inputs(inner, reach, pair)
     heights = [[np.zeros(len(layer.bias)) for layer in network.layers[:-1]] for _ in pair]

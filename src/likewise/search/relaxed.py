@@ -13,6 +13,7 @@ from likewise.bounds import TwinBounds
 from likewise.bounds.argument import Argument, Tangents
 from likewise.bounds.encoding import Detail
 from likewise.bounds.joint import Joint
+from likewise.bounds.planes import Plane
 from likewise.bounds.template import Lines, Template
 from likewise.problem import Problem
 from likewise.rounding import Array
@@ -36,6 +37,8 @@ class Relaxed:
         question: Question,
         touches: Sequence[Array] = (),
         joints: Mapping[int, Joint] | None = None,
+        planes: Sequence[Plane] = (),
+        places: Sequence[Plane] = (),
     ) -> None:
         last = len(problem.network.layers) - 1
         self.question, self.score, self._touches = question, score, tuple(touches)
@@ -58,6 +61,9 @@ class Relaxed:
         )
         self.joints = dict(joints or {})  # by their slots in the proof
         self.joined = {slot: int(self.template.join(joint)[0]) for slot, joint in self.joints.items()}
+        self.planes = (*planes, *places)
+        self.planed = np.array([self.template.lean(plane) for plane in self.planes], dtype=np.int64)
+        self.places = self.planed[len(planes) :]  # rows of planes that a tree leans part by part
         self.slack = int(slack[0])
         self.objective = np.zeros(self.template.columns)
         self.objective[slack] = 1.0
@@ -97,14 +103,19 @@ class Relaxed:
     def argued(self, y: Array, lines: Sequence[Lines], mu: Array | None = None) -> Argument:
         """Return the argument that multipliers of rows make, given the lines of the part they are of.
 
-        The model has joints of v and z of both sides, a proof of dv and dz: the equations between them take these over.
+        The model has joints and planes of v and z of both sides, a proof of dv and dz: the equations between them take
+        these over. How a plane leans is in none of its multipliers: it is what they leave over of z.
         """
         argument = self.template.argument(y, lines, mu, self.tangents, self.cuts, self.joined)
-        both, turn = [*argument.both], [*argument.turn]
+        both, turn = ([one.copy() for one in of] for of in (argument.both, argument.turn))
         for slot, joint in self.joints.items():
             times = max(float(argument.joint[slot]), 0.0)
             for k in range(len(joint.both)):
                 both[k], turn[k] = both[k] + times * joint.both[k], turn[k] + times * joint.turn[k]
+        for plane, times in zip(self.planes, y[self.planed], strict=True):
+            if times != 0.0:
+                both[plane.layer][plane.neuron] += times * plane.sign
+                turn[plane.layer][plane.neuron] += times * plane.rise
         return replace(argument, both=tuple(both), turn=tuple(turn))
 
     def bent(self, point: Array) -> float:

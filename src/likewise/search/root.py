@@ -19,6 +19,7 @@ from likewise.bounds import TwinBounds, completed
 from likewise.bounds.ball import excess
 from likewise.bounds.encoding import Detail
 from likewise.bounds.joint import Joint
+from likewise.bounds.planes import Facets, Plane, can_lean, facets, placed, places
 from likewise.bounds.template import Template
 from likewise.bounds.tighten import ALL, Lemma, Tightener, open_neurons, tighten
 from likewise.errors import SoundnessError
@@ -50,6 +51,7 @@ MATCH, MATCHES = 0.3, 4  # seconds to look for people on given pieces, and how m
 CLIMB = 0.2  # seconds to climb from where a dive ended
 ROUNDS = 40
 KEPT, KEPT_SWIFT = 16, 48  # points whose tangents are kept; where the kernel has them
+LEANING = 1e-3  # beside the slack, by how much a point is outside of a plane that is worth drawing
 SHARPER = 8  # times to draw tangents before going on
 
 
@@ -72,6 +74,9 @@ class Root:
     joints: dict[int, Joint] = field(default_factory=dict)  # what is shown of all differences together, by slots
     slots: int = 0  # of the proof that are taken
     margin: float = 0.0  # of joints, where a reader's intervals are not the same to the last digits
+    planes: list[Plane] = field(default_factory=list)  # of curved neurons
+    placed: TwinBounds | None = None  # what the planes' offsets hold within
+    sampled: tuple[TwinBounds, dict[tuple[int, int], Facets]] | None = None
     primal: Primal | None = None
     scout: Scout | None = None
     matches: int = 0
@@ -170,8 +175,14 @@ class Root:
         """Ask for a little more than the best pair."""
         return ask(self.run, self.score, self.problem.network, self.near[-KEPT:])
 
-    def relaxed(self, joints: Mapping[int, Joint] | None = None) -> Relaxed:
-        """Return the model of the present question, with other joints than those that are known if they are given."""
+    def relaxed(self, joints: Mapping[int, Joint] | None = None, is_tree: bool = False) -> Relaxed:
+        """Return the model of the present question, with other joints than those that are known if they are given.
+
+        That of a tree has places for planes of every part.
+        """
+        if self.planes and self.placed is not self.bounds:
+            self.planes = placed(self.problem.network, self.bounds.layers, self.planes)
+        self.placed = self.bounds
         return Relaxed(
             self.problem,
             self.bounds,
@@ -182,6 +193,8 @@ class Root:
                 slot: replace(one, margin=self.margin)
                 for slot, one in (self.joints if joints is None else joints).items()
             },
+            self.planes,
+            places(self.bounds.layers) if is_tree and can_lean(self.problem.network) else (),
         )
 
     def session(self, relaxed: Relaxed, bounds: TwinBounds | None = None) -> Maximiser:
@@ -208,7 +221,10 @@ class Root:
                 self.proven = upper
                 self.log.leaf(0, relaxed.argument(self.bounds, session.proof), slack)
             self.run.prove(upper)
-            if self.run.done or not self.draw(relaxed, point, slack):
+            if self.run.done:
+                break
+            is_leaning = self.lean(relaxed, session.proof.multipliers, point, slack)
+            if not self.draw(relaxed, point, slack) and not is_leaning:
                 break
         return relaxed, session, slack, point
 
@@ -222,6 +238,22 @@ class Root:
         if is_bent:
             self.near.append(relaxed.logits(point)[1])
         return is_outside or is_bent
+
+    def lean(self, relaxed: Relaxed, y: Array, point: Array, slack: float) -> bool:
+        """Draw planes of curved neurons where a point is outside of them, and drop idle ones; tell whether any were."""
+        network, template = self.problem.network, relaxed.template
+        if self.run.done or not can_lean(network):
+            return False
+        if self.sampled is None or self.sampled[0] is not self.bounds:
+            self.sampled = (self.bounds, facets(network, self.bounds.layers))
+        left, right, drawn = template.left, template.right, []
+        for (k, j), some in self.sampled[1].items():
+            z, dz = point[right.z[k][j]], point[left.z[k][j]] - point[right.z[k][j]]
+            dv = point[left.v[k][j]] - point[right.v[k][j]]
+            drawn += [Plane(k, j, *how, 0.0) for how in some.lowest(dz, z, dv, LEANING * max(slack, OUTSIDE))]
+        kept = [plane for plane, times in zip(relaxed.planes, y[relaxed.planed], strict=True) if times > 0.0]
+        self.planes = kept + placed(network, self.bounds.layers, drawn)
+        return bool(drawn)
 
     @property
     def is_round(self) -> bool:
