@@ -112,28 +112,31 @@ def apart(k, c, slopes, dz, dv):
     return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
 BENDS = {"sigmoid": (0.1, 0.13), "tanh": (0.8, 2), "softplus": (0.25, 0.1), "silu": (0.5, 0.4), "gelu": (0.8, 0.8)}
 def together(f, second, third, c, left, right, d, fine):
-    """Bound G = c0 f(z + h) + c1 f(z) + c2 (z + h) + c3 z over z + h, z and h in the boxes left, right and d. Over a
-    rectangle G is at most its highest corner and width^2 / 8 |G_zz| + height^2 / 8 |G_hh|, the error of interpolation;
-    |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. Rounding and a share `fine` of |c| are added."""
-    who, cell, best, top = np.arange(c.shape[1]), np.concatenate([right, d]), *np.full((2, c.shape[1]), -INF)
+    """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z over y, z and y - z in the boxes left, right and d. Over a rectangle of
+    z and h = y - z (or y, if that is known better) G is at most its highest corner and width^2 / 8 |G_zz| + height^2 / 8
+    |G_hh|, the error of interpolation; |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. `fine` |c| and
+    what rounding may do are added."""
+    who, by = np.arange(c.shape[1]), np.where(left[1] - left[0] < d[1] - d[0], -1, 1)
+    cell, rest = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left)
     more = abs(c).sum(axis=0) * (fine + (1 + abs(np.concatenate([left, right, d])).max(axis=0)) / 2**45)
+    best, top = np.full((2, c.shape[1]), -INF)
     for cuts in range(60):
-        keep = ~((cell[1] + cell[3] < left[0, who]) | (cell[0] + cell[2] > left[1, who]))  # sums are rounded in order
-        who, (z0, z1, h0, h1), (a, b, m, n) = who[keep], cell[:, keep], c[:, who[keep]]
-        z, v = np.array([z0, z0, z1, z1]), np.array([z0 + h0, z0 + h1, z1 + h0, z1 + h1])
+        z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], rest[:, who]
+        v = np.where(is_y := by[who] < 0, h, u := h + by[who] * z)  # sums are rounded in order, so no pair is lost
         value = a * np.float64(f(v)) + b * np.float64(f(z[::2])).repeat(2, axis=0) + m * v + n * z
-        np.maximum.at(best, who, np.where((v >= left[0, who]) & (v <= left[1, who]), value, -INF).max(axis=0))
-        turns = abs(a) * np.minimum(2 * second, third * np.maximum(abs(h0), abs(h1))) + abs(a + b) * second
-        wide, tall = turns * (z1 - z0) ** 2 / 7, abs(a) * second * (h1 - h0) ** 2 / 7
-        bound, is_cut = value.max(axis=0) + wide + tall, (v[0] < left[0, who]) | (v[3] > left[1, who])
-        flat = np.where(is_cut, z1 - z0 >= h1 - h0, wide >= tall)  # where zl's ends cut corners off, both ways in turn
+        np.maximum.at(best, who, np.where((u >= low) & (u <= high), value, -INF).max(axis=0))
+        turns = abs(a) * np.minimum(2 * second, third * abs(h).max(axis=0)) + abs(a + b) * second
+        size, middle = cell[[1, 3]] - cell[[0, 2]], cell[[0, 2]] + (cell[[1, 3]] - cell[[0, 2]]) / 2
+        wide, tall = size**2 / 7 * [np.where(is_y, abs(b) * second, turns), abs(a) * second]
+        bound = np.where((u < low).all(axis=0) | (u > high).all(axis=0), -INF, value.max(axis=0) + wide + tall)
         if not (keep := ~(bound <= (best + more)[who])).any() or cuts == 59 or keep.sum() > 4000 * min(len(best), 32):
             break
-        (one, other), middle = np.array([[z0, z1, h0, h1]] * 2), np.where(flat, z0 + (z1 - z0) / 2, h0 + (h1 - h0) / 2)
-        one[np.where(flat, 1, 3), range(len(who))] = other[np.where(flat, 0, 2), range(len(who))] = middle
+        flat = np.where(((u < low) | (u > high)).any(axis=0), size[0] >= size[1], wide >= tall)  # both, if it is cut
+        one, other = np.array([cell] * 2)
+        one[np.where(flat, 1, 3), range(len(who))] = other[np.where(flat, 0, 2), range(len(who))] = np.where(flat, *middle)
         who, cell = np.tile(who[keep], 2), np.concatenate([one[:, keep], other[:, keep]], axis=1)
     np.maximum.at(top, who, bound)
-    return np.maximum(top, best + more) + more
+    return np.maximum(np.maximum(top, best + more) + more, -1e300)  # where no pair is left, it is finite all the same
 class Layer:  # z = weight v + bias and f(z) of each; a question adds where in a row of all numbers v, z and f(z) are
     def __init__(self, weight, bias, names):
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
@@ -381,7 +384,7 @@ class Part:
             far = apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE])
             total.append(np.concatenate([layer.top(k[:, :2], -m[:, :2], *z[:, :, :2]), far[:, None]], axis=1))
             late += [(layer, k, m, z, total[-1])] if len({*layer.names}) == 1 and layer.names[0] in BENDS else []
-        for fine in (0, 1e-4, 1e-6, 1e-8) if late else (0,):  # together, what shows less than is claimed, ever finer
+        for fine in (0, 1e-4, 1e-6, 1e-8, 1e-10) if late else (0,):  # together, what shows less than is claimed, ever finer
             for one in late if fine and rows.any() else ():
                 self.pair(*one, rows, fine)
             upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
@@ -389,7 +392,7 @@ class Part:
             rows = self.alive & np.array(rows, dtype=bool)
         return [value if math.isfinite(value) else INF for value in upper]
     def pair(self, layer, k, m, z, terms, rows, fine):  # bound all of a neuron together, if that is less than its terms
-        some = np.nonzero((abs(m[:, :2]).sum(axis=1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
+        some = np.nonzero(((abs(m) + abs(k))[:, :2].max(1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
         c = np.array([k[:, 0] + k[:, 2], k[:, 1] - k[:, 2], m[:, 0] + m[:, 2], m[:, 1] - m[:, 2]])
         ends = np.nextafter(np.broadcast_to(z, (2, *k.shape)).astype(np.float64), SIGNS * INF)[..., some[0], :, some[1]]
         top = real(together(layer.pieces[0][4], *BENDS[layer.names[0]], c[:, *some].astype(np.float64), *ends.T, fine))

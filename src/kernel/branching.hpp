@@ -7,10 +7,11 @@ namespace likewise {
 constexpr int NEURONS = 8, COLUMNS = 4;  // how many candidates there are of each
 constexpr size_t FAVOURED = 6;           // and of those by which a bound of all differences together falls
 constexpr double OFF = 1e-10, WHOLE = 1e-7;
+constexpr double FAINT = 1e-3;           // of the most that a neuron is off by, below which others do not matter
 constexpr double INSIDE = 0.1;           // a cut keeps at least this share of an interval on either side
 inline const std::vector<double> ZERO = {0.0};
 constexpr int RECENT = 20;               // what is remembered of a split
-constexpr size_t DEEPEST = 400;
+constexpr size_t DEEPEST = 3000;
 
 // Where to cut a neuron's interval: at a kink if there is one inside, else where the point is, kept off the ends.
 inline double place(const std::vector<double> &kinks, const Interval &box, double z) {
@@ -34,20 +35,22 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
             // The gap never falls as the left output rises: what the last layer is off by the other way is harmless.
             const double w = is_last ? q.layers.back().weight[j] : 0.0, wanted = w > 0 ? 1 : w < 0 ? -1 : 0;
             auto harm = [](double off, double sign) { return sign == 0 ? std::fabs(off) : std::max(sign * off, 0.0); };
+            // A cut of a curve's interval takes no more than this away: s dz, and f, are within that of a line over it.
+            auto gain = [&](const Interval &box) { return layer.is_curved() ? (s.high - s.low) * (box.high - box.low) : INF; };
             double z[2], v[2], f[2];
             for (int side = 0; side < 2; side++) {
                 const Interval &box = part.box[side][at];
                 z[side] = std::min(std::max(x[layer.z[side][j]], box.low), box.high);
                 v[side] = x[layer.v[side][j]];
                 f[side] = layer.of(z[side]);
-                double off = harm(v[side] - f[side], side == 0 ? wanted : -wanted) * layer.influence[j];
+                double off = std::min(harm(v[side] - f[side], side == 0 ? wanted : -wanted), gain(box)) * layer.influence[j];
                 const double cut = layer.is_curved() ? place(layer.curve.kinks, box, z[side]) : 0.0;
                 const Interval &other = part.box[1 - side][at];
                 const bool alone = other.low < cut && other.high > cut;  // the other side is not decided either
                 if (off > OFF && box.low < cut && box.high > cut)
                     neurons.push_back({int8_t(side), int8_t(alone ? 2 : 3), int(index), j, 0, off, cut});
             }
-            double off = 0.5 * harm((v[0] - v[1]) - (f[0] - f[1]), wanted) * layer.influence[j];
+            double off = std::min(0.5 * harm((v[0] - v[1]) - (f[0] - f[1]), wanted), gain(d)) * layer.influence[j];
             const double cut = layer.is_curved() ? place(ZERO, d, z[0] - z[1]) : 0.0;
             if (off > OFF && d.low < cut && d.high > cut)
                 (layer.is_curved() ? neurons : signs).push_back({DZ, 2, int(index), j, 0, off, cut});
@@ -79,6 +82,8 @@ inline std::vector<Split> Worker::candidates(const Part &part, const std::vector
     std::sort(columns.begin(), columns.end(), more);
     if (neurons.size() > NEURONS) neurons.resize(NEURONS);
     if (columns.size() > COLUMNS) columns.resize(COLUMNS);
+    if (!q.program.bends.empty())  // some intervals are all but points
+        while (!neurons.empty() && neurons.back().weight < FAINT * neurons.front().weight) neurons.pop_back();
     neurons.insert(neurons.end(), columns.begin(), columns.end());
     std::sort(neurons.begin(), neurons.end(), more);
     return neurons;
@@ -249,7 +254,8 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
             }
             closes |= !tried[half].is_open;
         }
-        const double gain = learn(wanted[k], now, tried) + (closes ? 2 : 0);
+        const bool settles = closes && tree_.question.program.bends.empty();  // of curves, ends can be cut off without end
+        const double gain = learn(wanted[k], now, tried) + (settles ? 2 : 0);
         if (gain > most) {
             most = gain;
             chosen = int(k);
@@ -258,7 +264,7 @@ inline int Worker::try_out(const Bound &now, const std::vector<Split> &wanted, d
                 std::swap(best_[half], tried_[half]);
             }
         }
-        if (closes || tree_.over()) break;
+        if (settles || tree_.over()) break;
     }
     return chosen;
 }
