@@ -113,13 +113,13 @@ def apart(k, c, slopes, dz, dv):
 BENDS = {"sigmoid": (0.1, 0.13), "tanh": (0.8, 2), "softplus": (0.25, 0.1), "silu": (0.5, 0.4), "gelu": (0.8, 0.8)}
 def together(f, second, third, c, left, right, d, fine):
     """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z over y, z and y - z in the boxes left, right and d. Over a rectangle of
-    z and h = y - z (or y, if that is known better) G is at most its highest corner and width^2 / 8 |G_zz| + height^2 / 8
-    |G_hh|, the error of interpolation; |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. `fine` |c| and
-    what rounding may do are added."""
+    z and h = y - z (or y, if that is known better) G is at most its highest corner + width^2 / 8 |G_zz| + height^2 / 8
+    |G_hh|, the error of interpolation; |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. `fine` |c|
+    and what rounding may do are added."""
     who, by = np.arange(c.shape[1]), np.where(left[1] - left[0] < d[1] - d[0], -1, 1)
     cell, rest = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left)
     more = abs(c).sum(axis=0) * (fine + (1 + abs(np.concatenate([left, right, d])).max(axis=0)) / 2**45)
-    best, top = np.full((2, c.shape[1]), -INF)
+    best = np.full(c.shape[1], -1e300)  # what no pair is in has a bound all the same
     for cuts in range(60):
         z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], rest[:, who]
         v = np.where(is_y := by[who] < 0, h, u := h + by[who] * z)  # sums are rounded in order, so no pair is lost
@@ -133,10 +133,10 @@ def together(f, second, third, c, left, right, d, fine):
             break
         flat = np.where(((u < low) | (u > high)).any(axis=0), size[0] >= size[1], wide >= tall)  # both, if it is cut
         one, other = np.array([cell] * 2)
-        one[np.where(flat, 1, 3), range(len(who))] = other[np.where(flat, 0, 2), range(len(who))] = np.where(flat, *middle)
+        one[3 - 2 * flat, range(len(who))] = other[2 - 2 * flat, range(len(who))] = np.where(flat, *middle)
         who, cell = np.tile(who[keep], 2), np.concatenate([one[:, keep], other[:, keep]], axis=1)
-    np.maximum.at(top, who, bound)
-    return np.maximum(np.maximum(top, best + more) + more, -1e300)  # where no pair is left, it is finite all the same
+    np.maximum.at(best, who, bound - more[who])
+    return best + 2 * more
 class Layer:  # z = weight v + bias and f(z) of each; a question adds where in a row of all numbers v, z and f(z) are
     def __init__(self, weight, bias, names):
         is_layer = weight.ndim == 2 and bias.shape == weight.shape[:1] == (len(names),) and PIECES.keys() >= {*names}
@@ -290,18 +290,16 @@ class Question:
         slope, value = s * r / (p * q), np.log(p) - np.log(q)
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * (1 + abs(value) + slope * (far + 2 * abs(b)))
         return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
-    def gap(self, t, slack):
-        """Bound the gap if a - g(b) <= slack: t if slack < 0, t + slack if straight, else t + h, p = sigmoid(b) + t,
-        h = sigmoid(logit(p) + slack) - p, concave with its top at sigmoid(-slack / 2): largest there, or at t"""
-        if slack < 0:
+    def gap(self, t, value, weight=1.0):
+        """Bound the gap if weight (a - g(b)) <= value: t if that is < 0; t + slack, slack = value / weight, if straight;
+        t + sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t, if not: its top is at sigmoid(-slack / 2), or at t"""
+        slack = float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
+        if value < 0:
             return t
         if self.is_curved:
             p = max(t, float(sigmoid(-slack / 2)), 1e-300)
             slack = p * (1 - p) * -math.expm1(-slack) / (p + (1 - p) * math.exp(-slack))
         return t + slack + 1e-13 * (abs(t) + slack)
-    def serves(self, t, value, weight):  # whether weight times a slack, which is at most `value`, shows what is claimed
-        slack = float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
-        return value < 0 or self.factor * self.gap(t, slack) <= self.told
 def take(file, form):  # read numbers from a proof, as struct names them; it raises an error where the file is too short
     return struct.unpack(form, file.read(struct.calcsize(form)))
 def vector(file, length):  # read numbers many of which are 0: a bit for each, then those that are not
@@ -384,12 +382,12 @@ class Part:
             far = apart(k[:, DIFFERENCE], -m[:, DIFFERENCE], slopes, z[:, :, DIFFERENCE], v[:, :, DIFFERENCE])
             total.append(np.concatenate([layer.top(k[:, :2], -m[:, :2], *z[:, :, :2]), far[:, None]], axis=1))
             late += [(layer, k, m, z, total[-1])] if len({*layer.names}) == 1 and layer.names[0] in BENDS else []
-        for fine in (0, 1e-4, 1e-6, 1e-8, 1e-10) if late else (0,):  # together, what shows less than is claimed, ever finer
+        for fine in (0, 1e-4, 1e-6, 1e-8, 1e-10) if late else (0,):  # together, what shows too little
             for one in late if fine and rows.any() else ():
                 self.pair(*one, rows, fine)
             upper = upper_sum(np.concatenate([terms.reshape(count, -1) for terms in total], axis=1))
-            rows = [fine == 1e-6 if sign else not question.serves(t, *of) for (_, sign), *of in zip(targets, upper, w)]
-            rows = self.alive & np.array(rows, dtype=bool)
+            over = [n >= 0 and not question.factor * question.gap(t, n, of) <= question.told for n, of in zip(upper, w)]
+            rows = self.alive & np.where([sign for _, sign in targets], fine == 1e-6, over)
         return [value if math.isfinite(value) else INF for value in upper]
     def pair(self, layer, k, m, z, terms, rows, fine):  # bound all of a neuron together, if that is less than its terms
         some = np.nonzero(((abs(m) + abs(k))[:, :2].max(1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
@@ -447,13 +445,12 @@ class Part:
     def use(self, t, points, targets, weights, y):  # take what arguments bound: a target, or the gap
         self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
-        for value, (k, sign), weight, part in zip(shown, targets, weights.sum(axis=1), cycle(range(len(self.cap)))):
+        for value, (k, sign), by, part in zip(shown, targets, weights.sum(axis=1), cycle(range(len(self.cap)))):
             if sign:
                 self.narrow(k, sign, sign * value)
                 self.since = np.maximum(self.since, t)
             else:
-                slack = -1.0 if value < 0 else float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
-                self.cap[part] = np.fmin(self.cap[part], np.maximum(self.question.gap(t, slack), self.since[part]))
+                self.cap[part] = np.fmin(self.cap[part], np.maximum(self.question.gap(t, value, by), self.since[part]))
     def narrow(self, k, sign, value):  # move an end inward, to low + i step; a difference's to about steps, or 0
         width, end = self.question.width, int(sign > 0)
         ends, steps = [self.box[end, 0, k], value], self.question.one.steps.get(k % width) if k < 3 * width else None
