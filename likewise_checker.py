@@ -291,7 +291,7 @@ class Question:
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * (1 + abs(value) + slope * (far + 2 * abs(b)))
         return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
     def gap(self, t, value, weight=1.0):
-        """Bound the gap if weight (a - g(b)) <= value: t if that is < 0; t + slack, slack = value / weight, if straight;
+        """Bound the gap if weight (a - g(b)) <= value: t if that is < 0; t + slack, slack = value / weight if straight;
         t + sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t, if not: its top is at sigmoid(-slack / 2), or at t"""
         slack = float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
         if value < 0:
