@@ -24,17 +24,17 @@ inline Worker::Worker(Tree &tree) : tree_(tree) {
 
 // How many steps of the simplex method a part is worth.
 inline long Worker::steps() const {
-    return std::clamp(long(WORK / (double(here_->height) * here_->width)), 300L, 2000L);
+    return std::clamp(long(WORK / here_->size()), 300L, 2000L);
 }
 
 // Write a part's bounds to `low_` and `high_`, with slopes of a tableau's lines that suit it.
 inline void Worker::shape(const Part &part, Tableau &tableau) {
     const Question &q = tree_.question;
     if (!q.program.bends.empty()) {
-        wish(q, part, tableau.slopes, recall_, changes_);
+        wish(q, part, tableau.slopes(), recall_, changes_);
         if (!changes_.empty()) tableau.reshape(changes_);
     }
-    fill(q, part, values_, tableau.slopes, recall_, low_, high_);
+    fill(q, part, values_, tableau.slopes(), recall_, low_, high_);
 }
 
 // Add what holds of all differences of a part together.
@@ -50,20 +50,20 @@ inline void Worker::join(const Part &part) {
 inline double Worker::maximise(Tableau &tableau, long most, bool &finished, Multipliers &y) {
     const Question &q = tree_.question;
     double slack = INF;
-    const long before = tableau.pivots;
+    const long before = tableau.pivots();
     for (int attempt = 0; attempt < 2; attempt++) {
         const Ended ended = tableau.solve(low_.data(), high_.data(), BELOW, most);
         finished = ended == Ended::optimal;
         y = tableau.multipliers();
-        slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
+        slack = q.program.bound(y, q.program.cost, tableau.slopes(), low_.data(), high_.data());
         const double expected = ended == Ended::empty ? -1.0 : tableau.objective();
         const double room = 1e-7 * (1 + std::fabs(expected)) + NUDGE * q.program.columns;
         const bool good = ended == Ended::below || ended == Ended::empty ? slack < 0 : slack <= expected + room;
         if (good || (attempt == 0 && !tableau.refresh())) break;
     }
-    q.program.straighten(y, tableau.slopes);
+    q.program.straighten(y, tableau.slopes());
     std::lock_guard<std::mutex> lock(tree_.mutex_);
-    tree_.steps += tableau.pivots - before;
+    tree_.steps += tableau.pivots() - before;
     return slack;
 }
 
@@ -74,10 +74,10 @@ inline double Worker::bound_as_before(const Tableau &tableau, Bound &out) {
     if (recent_.rows.empty()) return INF;
     join(out.part);
     Multipliers y = recent_;
-    const double slack = q.program.bound(y, q.program.cost, tableau.slopes, low_.data(), high_.data());
+    const double slack = q.program.bound(y, q.program.cost, tableau.slopes(), low_.data(), high_.data());
     for (const Joint &joint : q.joints) high_[q.program.columns + joint.row] = q.high[q.program.columns + joint.row];
     if (slack < 0) {
-        q.program.straighten(y, tableau.slopes);
+        q.program.straighten(y, tableau.slopes());
         out.y = std::move(y);
     }
     return slack;
@@ -109,10 +109,10 @@ inline void Worker::bound_together(const Tableau &tableau, long most, Bound &out
 inline void Worker::lean(Tableau &tableau, long most, Bound &out) {
     const Question &q = tree_.question;
     for (int round = 0; round < (most > TRIAL ? LEANINGS : 1) && out.is_open && out.finished && !tree_.over(); round++) {
-        planes_at(q, out.part, out.x, LEANING * std::max(out.slack, 1e-6), tableau.slopes, high_, samples_, changes_);
+        planes_at(q, out.part, out.x, LEANING * std::max(out.slack, 1e-6), tableau.slopes(), high_, samples_, changes_);
         if (changes_.empty()) return;
         tableau.reshape(changes_);
-        fill(q, out.part, values_, tableau.slopes, recall_, low_, high_);
+        fill(q, out.part, values_, tableau.slopes(), recall_, low_, high_);
         bool finished = false;
         Multipliers y;
         const double slack = maximise(tableau, most, finished, y), before = out.slack;
@@ -284,7 +284,7 @@ inline void Worker::narrow(int id, Bound &now) {
     const Question &q = tree_.question;
     if (!spare_) spare_ = std::make_unique<Tableau>(*here_);
     *spare_ = *here_;
-    const long before = spare_->pivots;
+    const long before = spare_->pivots();
     spare_->accuracy = COARSE;
     if (!settle(q, now.part, values_)) return;
     shape(now.part, *spare_);
@@ -303,8 +303,8 @@ inline void Worker::narrow(int id, Bound &now) {
                 spare_->aim(std::move(cost));
                 spare_->solve(low_.data(), high_.data(), -INF, NARROWED);
                 Multipliers y = spare_->multipliers();
-                const double upper = q.program.bound(y, spare_->cost(), spare_->slopes, low_.data(), high_.data());
-                q.program.straighten(y, spare_->slopes);
+                const double upper = q.program.bound(y, spare_->cost(), spare_->slopes(), low_.data(), high_.data());
+                q.program.straighten(y, spare_->slopes());
                 if (upper < (sign > 0 ? dz.high : -dz.low) - LEAST * (dz.high - dz.low))
                     lemmas.push_back({int(index), j, sign, upper, shown(y, tree_.model)});
             }
@@ -312,7 +312,7 @@ inline void Worker::narrow(int id, Bound &now) {
     }
     {
         std::lock_guard<std::mutex> lock(tree_.mutex_);
-        tree_.narrowing += double(spare_->pivots - before);
+        tree_.narrowing += double(spare_->pivots() - before);
         tree_.narrowed++;
     }
     spare_->accuracy = here_->accuracy;

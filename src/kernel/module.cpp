@@ -228,7 +228,7 @@ struct Linear {
         tableau.aim(std::move(cost));
         Ended ended = tableau.solve(question.low.data(), question.high.data(), -INF, most);
         Multipliers y = tableau.multipliers();
-        const double upper = p.bound(y, tableau.cost(), tableau.slopes, question.low.data(), question.high.data());
+        const double upper = p.bound(y, tableau.cost(), tableau.slopes(), question.low.data(), question.high.data());
         std::vector<double> x(p.variables());
         tableau.point(x);
         return py::make_tuple(int(ended), upper, array(x), array(y.rows),
@@ -317,7 +317,7 @@ PYBIND11_MODULE(_kernel, m) {
         .def(py::init([](const py::dict &question) { return std::make_unique<Linear>(question_of(question)); }))
         .def("limit", &Linear::limit)
         .def("maximise", &Linear::maximise, py::arg("columns"), py::arg("values"), py::arg("accuracy"), py::arg("most") = 5000)
-        .def_property_readonly("steps", [](const Linear &linear) { return linear.tableau.pivots; });
+        .def_property_readonly("steps", [](const Linear &linear) { return linear.tableau.pivots(); });
     py::class_<Annealer>(m, "Annealer")
         .def(py::init(&annealer_of))
         .def("look", &anneal, py::arg("people"), py::arg("seconds"), py::arg("most"), py::arg("seed"));

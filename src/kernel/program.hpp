@@ -39,6 +39,14 @@ struct Bend {
 
 struct Shape;
 
+// The rows that are neither equations solved for a column nor say nothing, one after the other, slopes included.
+struct Loose {
+    std::vector<int> of;                     // of each row, which of these it is; -1 if none
+    std::vector<int> start, index;
+    std::vector<double> value;
+    std::vector<std::pair<int, int>> bends;  // where a bend's slope stands, for plus and minus; -1 if nowhere
+};
+
 // How maximising ended: at the optimum, below what is enough, with nothing within all bounds, or after too many steps.
 enum class Ended { optimal, below, empty, tired };
 
@@ -48,6 +56,7 @@ struct Program {
     std::vector<Bend> bends;
     std::vector<int> bend_start, bend_of;  // by columns
     std::vector<double> bend_sign;
+    Loose loose;
     std::shared_ptr<const Shape> shape;  // for an interior point method; without it, the simplex method
     int columns = 0, rows = 0;
     std::vector<int> start, index;  // by rows
@@ -96,6 +105,32 @@ struct Program {
                     bend_sign.push_back(bends[b].plus == j ? -1.0 : 1.0);
                 }
             bend_start[j + 1] = int(bend_of.size());
+        }
+        gather();
+    }
+
+    // List the loose rows.
+    void gather() {
+        std::vector<uint8_t> is_loose = kept;
+        for (const auto &[row, column] : solved) is_loose[row] = 0;
+        std::vector<std::vector<int>> of(rows);
+        for (size_t b = 0; b < bends.size(); b++) of[bends[b].row].push_back(int(b));
+        loose = {std::vector<int>(rows, -1), {0}, {}, {}, std::vector<std::pair<int, int>>(bends.size(), {-1, -1})};
+        auto add = [&](int column, double by) {
+            loose.index.push_back(column);
+            loose.value.push_back(by);
+            return int(loose.value.size()) - 1;
+        };
+        for (int i = 0; i < rows; i++) {
+            if (!is_loose[i]) continue;
+            for (int k = start[i]; k < start[i + 1]; k++)
+                if (value[k] != 0.0) add(index[k], value[k]);
+            for (int b : of[i]) {
+                loose.bends[b].first = add(bends[b].plus, -bends[b].slope);
+                if (bends[b].minus >= 0) loose.bends[b].second = add(bends[b].minus, bends[b].slope);
+            }
+            loose.of[i] = int(loose.start.size()) - 1;
+            loose.start.push_back(int(loose.index.size()));
         }
     }
 

@@ -17,6 +17,14 @@ inline double add_times_plain(double *y, const double *x, double f, int n) {
     return squares;
 }
 
+// The same, and x.y of what comes out.
+inline double add_along_plain(double *y, const double *x, double f, int n, double &along) {
+    const double squares = add_times_plain(y, x, f, n);
+    along = 0;
+    for (int k = 0; k < n; k++) along += x[k] * y[k];
+    return squares;
+}
+
 // y += f_0 x_0 + ... of up to four rows x.
 inline void add_rows_plain(double *y, const double *x, int stride, const double *f, int count, int n) {
     for (int i = 0; i < count; i++)
@@ -58,6 +66,47 @@ __attribute__((target("avx2,fma"))) inline double add_times_wide(double *y, cons
         other = _mm256_fmadd_pd(b, b, other);
     }
     return total(_mm256_add_pd(one, other)) + add_times_plain(y + k, x + k, f, n - k);
+}
+
+__attribute__((target("avx2,fma"))) inline double add_along_wide(double *y, const double *x, double f, int n, double &along) {
+    const __m256d factor = _mm256_set1_pd(f);
+    __m256d one = _mm256_setzero_pd(), other = one, way = one, away = one;
+    int k = 0;
+    for (; k + 8 <= n; k += 8) {
+        const __m256d u = _mm256_loadu_pd(x + k), v = _mm256_loadu_pd(x + k + 4);
+        const __m256d a = _mm256_fmadd_pd(factor, u, _mm256_loadu_pd(y + k));
+        const __m256d b = _mm256_fmadd_pd(factor, v, _mm256_loadu_pd(y + k + 4));
+        _mm256_storeu_pd(y + k, a);
+        _mm256_storeu_pd(y + k + 4, b);
+        one = _mm256_fmadd_pd(a, a, one);
+        other = _mm256_fmadd_pd(b, b, other);
+        way = _mm256_fmadd_pd(a, u, way);
+        away = _mm256_fmadd_pd(b, v, away);
+    }
+    const double squares = total(_mm256_add_pd(one, other)) + add_along_plain(y + k, x + k, f, n - k, along);
+    along += total(_mm256_add_pd(way, away));
+    return squares;
+}
+
+__attribute__((target("avx512f"))) inline double add_along_widest(double *y, const double *x, double f, int n, double &along) {
+    const __m512d factor = _mm512_set1_pd(f);
+    __m512d one = _mm512_setzero_pd(), other = one, way = one, away = one;
+    for (int k = 0; k < n; k += 16) {
+        const int rest = n - k;
+        const __mmask8 here = rest >= 8 ? 0xff : __mmask8((1 << rest) - 1);
+        const __mmask8 there = rest >= 16 ? 0xff : rest > 8 ? __mmask8((1 << (rest - 8)) - 1) : 0;
+        const __m512d u = _mm512_maskz_loadu_pd(here, x + k), v = _mm512_maskz_loadu_pd(there, x + k + 8);
+        const __m512d a = _mm512_fmadd_pd(factor, u, _mm512_maskz_loadu_pd(here, y + k));
+        const __m512d b = _mm512_fmadd_pd(factor, v, _mm512_maskz_loadu_pd(there, y + k + 8));
+        _mm512_mask_storeu_pd(y + k, here, a);
+        _mm512_mask_storeu_pd(y + k + 8, there, b);
+        one = _mm512_fmadd_pd(a, a, one);
+        other = _mm512_fmadd_pd(b, b, other);
+        way = _mm512_fmadd_pd(a, u, way);
+        away = _mm512_fmadd_pd(b, v, away);
+    }
+    along = _mm512_reduce_add_pd(_mm512_add_pd(way, away));
+    return _mm512_reduce_add_pd(_mm512_add_pd(one, other));
 }
 
 __attribute__((target("avx2,fma"))) inline void add_rows_wide(double *y, const double *x, int stride, const double *f, int count,
@@ -114,6 +163,11 @@ inline const bool WIDE = __builtin_cpu_supports("avx2") && __builtin_cpu_support
 inline double add_times(double *y, const double *x, double f, int n) {
     return WIDE ? add_times_wide(y, x, f, n) : add_times_plain(y, x, f, n);
 }
+inline const bool WIDEST = __builtin_cpu_supports("avx512f");
+inline double add_along(double *y, const double *x, double f, int n, double &along) {
+    if (WIDEST) return add_along_widest(y, x, f, n, along);
+    return WIDE ? add_along_wide(y, x, f, n, along) : add_along_plain(y, x, f, n, along);
+}
 inline void add_rows(double *y, const double *x, int stride, const double *f, int count, int n) {
     WIDE ? add_rows_wide(y, x, stride, f, count, n) : add_rows_plain(y, x, stride, f, count, n);
 }
@@ -129,6 +183,7 @@ inline void add_rows(double *y, const double *x, int stride, const double *f, in
     add_rows_plain(y, x, stride, f, count, n);
 }
 inline double add_times(double *y, const double *x, double f, int n) { return add_times_plain(y, x, f, n); }
+inline double add_along(double *y, const double *x, double f, int n, double &along) { return add_along_plain(y, x, f, n, along); }
 inline double dot(const double *x, const double *y, int n) { return dot_plain(x, y, n); }
 #endif
 
