@@ -139,10 +139,10 @@ class Basis {
         row_[in] = 1.0 / by;
         const double squares = dot(row_.data(), row_.data(), width);
         for (int c = 0; c < width; c++)
-            if (nonbasic[c] < program_->columns) along_[nonbasic[c]] = {double(c == in), c == in ? 0.0 : row_[c], 0.0};
+            if (nonbasic[c] < program_->columns) along_[nonbasic[c]] = {double(c == in), c == in ? 0.0 : row_[c], 0.0, 0.0};
         for (const auto &[c, far] : moves)
             if (nonbasic[c] < program_->columns) along_[nonbasic[c]][2] = far;
-        if (out < program_->columns) along_[out] = {by, -by * (squares - row_[in] * row_[in]), step};
+        if (out < program_->columns) along_[out] = {by, -by * (squares - row_[in] * row_[in]), step, 0.0};
         exchange(in, squares, moves);
         sit(in, out);
         if (entering < program_->columns)
@@ -209,7 +209,9 @@ class Basis {
     std::vector<double> value_;                 // of loose rows, with the present slopes
     std::vector<double> table_, row_;           // of basic columns; the one that was asked for last
     std::vector<int> place_;                    // of variables: k + 1 where basic, -(c + 1) where not, 0 where gone
-    std::vector<std::array<double, 3>> along_;  // of columns: at what is exchanged, along its row, and by how much they move
+    // Of a column: its number at what is exchanged, its row along that one's, by how much it moves; and 0, to be four numbers.
+    using Along = std::array<double, 4>;
+    std::vector<Along> along_;
 
     double *row(int k) { return table_.data() + size_t(k) * width; }
     const double *row(int k) const { return table_.data() + size_t(k) * width; }
@@ -284,17 +286,15 @@ class Basis {
                 way -= f * squares;
             }
             beta[basic[k]] += step;
-            along_[basic[k]] = {f, way, step};
+            along_[basic[k]] = {f, way, step, 0.0};
         }
         const double least = t[in] * t[in];
         for (int v : loose) {
-            double f = 0, way = 0, step = 0;
+            Along sum{};
             each(v, [&](int j, double a) {
-                const std::array<double, 3> &of = along_[j];
-                f += a * of[0];
-                way += a * of[1];
-                step += a * of[2];
+                for (int k = 0; k < 4; k++) sum[k] += a * along_[j][k];
             });
+            const auto &[f, way, step, none] = sum;
             beta[v] += step;
             if (f != 0.0) weight[v] = std::max(weight[v] + f * (2 * way + f * (squares - 1)), 1 + f * f * least);
         }
@@ -318,7 +318,7 @@ class Basis {
         for (double &one : row_) one *= -by / share;
         row_[c] = 1.0 / share;
         for (int k = 0; k < width; k++)
-            if (nonbasic[k] < program_->columns) along_[nonbasic[k]] = {0.0, row_[k], 0.0};
+            if (nonbasic[k] < program_->columns) along_[nonbasic[k]] = {0.0, row_[k], 0.0, 0.0};
         exchange(c, dot(row_.data(), row_.data(), width), {});
         pivots++;
         since++;
