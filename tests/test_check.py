@@ -131,7 +131,7 @@ def test_sums_beside_a_group_are_those_of_rationals(tmp_path):
         assert found["code"] == 10
 
 
-@pytest.mark.parametrize("seed", [7, 8, 10, 19])  # softplus, elu, silu, sigmoid
+@pytest.mark.parametrize("seed", [19, 21, 22, 24])  # sigmoid, softplus, elu, silu; small trees
 def test_curved_functions_are_rounded_outward_among_rationals(seed, tmp_path):
     path = certified(make(seed).problem, 2.0, 1e-2).save(tmp_path / "a.cert")
     floats, exact = lw.check(path), lw.check(path, exact=True)
