@@ -227,11 +227,44 @@ class Tableau {
         return best;
     }
 
-    // One step of the dual simplex method, with as many variables moved to their other ends as pays.
+    // One step of the dual simplex method, with as many variables moved to their other ends as pays; false if all were, and
+    // nothing is within all bounds.
     bool advance(int out) {
         const double *t = basis_.express(out), here = basis_.beta[out];
         above_ = here > high_[out];
-        double remaining = above_ ? here - high_[out] : low_[out] - here;
+        double remaining = above_ ? here - high_[out] : low_[out] - here, last = 0;
+        gather(t);
+        moved_.clear();
+        while (!candidates_.empty()) {
+            const Candidate next = candidates_.front();
+            const double less = remaining - next.size * range(next.column);
+            if (less <= 0) {
+                exchange(out, largest(next).column, t);
+                return true;
+            }
+            remaining = less;
+            last = next.ratio;
+            moved_.push_back({next.column, 0.0});
+            std::pop_heap(candidates_.begin(), candidates_.end(), later);
+            candidates_.pop_back();
+        }
+        if (remaining <= SHORT * (1.0 + std::fabs(here))) {  // by so little that rounding may be all there is to it
+            passed_[out] = 1;
+            return true;
+        }
+        missing_ = remaining;
+        farthest_ = last;
+        ray_ = out;
+        along_.assign(t, t + basis_.width);
+        for (const auto &[c, none] : moved_) flip(c);
+        basis_.evaluate();
+        return false;
+    }
+
+    static bool later(const Candidate &x, const Candidate &y) { return x.ratio > y.ratio; }
+
+    // List the columns that may enter, as a heap: the first few are all that is asked for, most often.
+    void gather(const double *t) {
         candidates_.clear();
         for (int c = 0; c < basis_.width; c++) {
             const int j = basis_.nonbasic[c];
@@ -241,41 +274,25 @@ class Tableau {
             const bool at_high = basis_.at[c] == high_[j];
             if (at_high ? a > 0 : a < 0) candidates_.push_back({std::max(0.0, basis_.d[c] / a), std::fabs(a), c});
         }
-        std::sort(candidates_.begin(), candidates_.end(),
-                  [](const Candidate &x, const Candidate &y) { return x.ratio < y.ratio; });
-        size_t k = 0;
-        for (; k < candidates_.size(); k++) {
-            const double less = remaining - candidates_[k].size * range(candidates_[k].column);
-            if (less <= 0) break;
-            remaining = less;
-        }
-        if (k == candidates_.size()) {  // all moved, and still outside: nothing is within all bounds
-            if (remaining <= SHORT * (1.0 + std::fabs(here))) {  // by so little that rounding may be all there is to it
-                passed_[out] = 1;
-                return true;
-            }
-            missing_ = remaining;
-            farthest_ = candidates_.empty() ? 0.0 : candidates_.back().ratio;
-            ray_ = out;
-            along_.assign(t, t + basis_.width);
-            for (const Candidate &one : candidates_) flip(one.column);
-            basis_.evaluate();
-            return false;
-        }
-        size_t chosen = k;
-        for (size_t e = k + 1; e < candidates_.size() && candidates_[e].ratio <= candidates_[k].ratio + TIE; e++)
-            if (candidates_[e].size > candidates_[chosen].size) chosen = e;
-        moved_.clear();
-        for (size_t e = 0; e < k; e++) moved_.push_back({candidates_[e].column, flip(candidates_[e].column)});
-        exchange(out, candidates_[chosen].column, t);
-        return true;
+        std::make_heap(candidates_.begin(), candidates_.end(), later);
     }
 
-    // Let a variable leave the basis at the end that it is beyond, for that of a column, after others have moved.
+    // Of candidates whose ratios are all but the least one, the one with the largest pivot.
+    Candidate largest(Candidate best) const {
+        const double most = candidates_.front().ratio + TIE;
+        for (const Candidate &one : candidates_)
+            if (one.ratio <= most && one.size > best.size) best = one;
+        return best;
+    }
+
+    // Let a variable leave the basis at the end that it is beyond, for that of a column, and move others to their other ends.
     void exchange(int out, int in, const double *t) {
         const double goal = above_ ? high_[out] : low_[out];
         double here = basis_.beta[out];
-        for (const auto &[c, by] : moved_) here += t[c] * by;
+        for (auto &[c, by] : moved_) {
+            by = flip(c);
+            here += t[c] * by;
+        }
         const double step = (goal - here) / t[in], entered = basis_.at[in] + step;
         const int entering = basis_.nonbasic[in];
         moved_.push_back({in, step});

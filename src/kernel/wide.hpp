@@ -88,6 +88,18 @@ __attribute__((target("avx2,fma"))) inline double add_along_wide(double *y, cons
     return squares;
 }
 
+__attribute__((target("avx512f"))) inline double dot_widest(const double *x, const double *y, int n) {
+    __m512d one = _mm512_setzero_pd(), other = one;
+    for (int k = 0; k < n; k += 16) {
+        const int rest = n - k;
+        const __mmask8 here = rest >= 8 ? 0xff : __mmask8((1 << rest) - 1);
+        const __mmask8 there = rest >= 16 ? 0xff : rest > 8 ? __mmask8((1 << (rest - 8)) - 1) : 0;
+        one = _mm512_fmadd_pd(_mm512_maskz_loadu_pd(here, x + k), _mm512_maskz_loadu_pd(here, y + k), one);
+        other = _mm512_fmadd_pd(_mm512_maskz_loadu_pd(there, x + k + 8), _mm512_maskz_loadu_pd(there, y + k + 8), other);
+    }
+    return _mm512_reduce_add_pd(_mm512_add_pd(one, other));
+}
+
 __attribute__((target("avx512f"))) inline double add_along_widest(double *y, const double *x, double f, int n, double &along) {
     const __m512d factor = _mm512_set1_pd(f);
     __m512d one = _mm512_setzero_pd(), other = one, way = one, away = one;
@@ -171,7 +183,9 @@ inline double add_along(double *y, const double *x, double f, int n, double &alo
 inline void add_rows(double *y, const double *x, int stride, const double *f, int count, int n) {
     WIDE ? add_rows_wide(y, x, stride, f, count, n) : add_rows_plain(y, x, stride, f, count, n);
 }
-inline double dot(const double *x, const double *y, int n) { return WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n); }
+inline double dot(const double *x, const double *y, int n) {
+    return WIDEST ? dot_widest(x, y, n) : WIDE ? dot_wide(x, y, n) : dot_plain(x, y, n);
+}
 template <int N> void multiply(double *out, const double *w, const double *in, int rows, int columns) {
     WIDE ? multiply_wide<N>(out, w, in, rows, columns) : multiply_plain<N>(out, w, in, rows, columns);
 }
