@@ -61,6 +61,25 @@ def test_programs_have_the_optimum_that_highs_finds(seed):
         assert abs(mine - objective @ point) <= far * (1 + abs(mine))
 
 
+@pytest.mark.parametrize("metric", ["linf", "mahalanobis"])
+def test_a_tableau_lasts_for_thousands_of_steps(metric):
+    """It is made anew when it is worn, and tangents that do not touch are forgotten: answers stay what they are."""
+    inner, score = inner_problem(big(metric))
+    bounds = twin_bounds(inner, reach(inner))
+    relaxed = Relaxed(inner, bounds, score, Question(0.05, np.inf, [0.0]))
+    swift, session = compiled.Swift(inner, bounds, relaxed), relaxed.session(inner, bounds)
+    swift.accuracy = 1e-3
+    rng, sides = np.random.default_rng(0), (relaxed.template.left, relaxed.template.right)
+    columns = np.concatenate([part for side in sides for part in (side.x, *side.z, *side.v)])
+    for k in range(150):
+        objective = np.zeros(relaxed.template.columns)
+        objective[columns] = rng.normal(size=len(columns)) * (rng.random(len(columns)) < 0.2)
+        theirs, mine = session.maximise(objective)[0], swift.maximise(objective)[0]
+        assert mine <= theirs + NEAR * (1 + abs(theirs)), k
+        assert mine >= theirs - (1e-3 if metric == "mahalanobis" else NEAR) * (1 + abs(theirs)), k
+    assert swift._linear.steps > 6000
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_pair_is_outside_its_programs(seed):
     inner, bounds, relaxed = model(seed)
