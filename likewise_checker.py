@@ -115,10 +115,10 @@ def together(f, second, third, c, left, right, d, fine):
     """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z over y, z and y - z in the boxes left, right and d. Over a rectangle of
     z and h = y - z (or y, if that is known better) G is at most its highest corner + width^2 / 8 |G_zz| + height^2 / 8
     |G_hh|, the error of interpolation; |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. `fine` |c|
-    and what rounding may do are added."""
+    and what rounding may do are added; it is infinite if a sum may overflow, and as large as what c may lose."""
     who, by = np.arange(c.shape[1]), np.where(left[1] - left[0] < d[1] - d[0], -1, 1)
     cell, rest = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left)
-    more = abs(c).sum(axis=0) * (fine + (1 + abs(np.concatenate([left, right, d])).max(axis=0)) / 2**45)
+    more = (abs(c).sum(axis=0) + 1e-290) * (fine * 2**47 + 4 + 4 * abs(np.r_[left, right, d]).max(axis=0)) / 2**47
     best = np.full(c.shape[1], -1e300)  # what no pair is in has a bound all the same
     for cuts in range(60):
         z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], rest[:, who]
@@ -293,8 +293,8 @@ class Question:
     def gap(self, t, value, weight=1.0):
         """Bound the gap if weight (a - g(b)) <= value: t if that is < 0; t + slack, slack = value / weight if straight;
         t + sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t, if not: its top is at sigmoid(-slack / 2), or at t"""
-        slack = float(value) / (float(weight) * (1 - 1e-12)) if weight > 0 else INF
-        if value < 0:
+        slack = (float(value) + 1e-280) / (float(weight) * (1 - 1e-12)) if 0 < weight < INF else INF  # floats underflow
+        if value < -1e-280:
             return t
         if self.is_curved:
             p = max(t, float(sigmoid(-slack / 2)), 1e-300)

@@ -274,6 +274,7 @@ inline void planes_at(const Question &q, const Part &part, const std::vector<dou
                     const double over = now[b] * h + now[b + 1] * z + high[q.program.columns + q.program.bends[b].row];
                     if (over > far) far = over, place = b;
                 }
+                if (place < 0) continue;  // no number was larger than any
                 changes.push_back({place, rise});
                 changes.push_back({place + 1, lean});
             }

@@ -68,7 +68,7 @@ def largest(activation: Activation, terms: Terms, left: Box, right: Box, dz: Box
         corners, inside = _corners(activation, terms.of(who), z, h, left.lower[who], left.upper[who])
         np.maximum.at(best, who, np.where(inside, corners, -np.inf).max(axis=0))
         in_z, in_h = _bent(activation.bends, terms.of(who), z, h)
-        bound = corners.max(axis=0) + (in_z + in_h) * (1 + 1e-9)
+        bound = np.where(np.isfinite(corners).all(axis=0), corners.max(axis=0), np.inf) + (in_z + in_h) * (1 + 1e-9)
         is_open = ~(bound <= best[who] + enough[who])
         if cut == CUTS - 1 or int(is_open.sum()) > CELLS * count:
             np.maximum.at(above, who, bound)
