@@ -110,24 +110,30 @@ def apart(k, c, slopes, dz, dv):
     z = np.stack([np.broadcast_to(np.clip(point, *dz), k.shape) for point in points])
     value = abs(k) * np.minimum(np.maximum(s0 * z, s1 * z), most) - c * z
     return (value + error(8, (abs(k) * steep + abs(c)) * abs(z))).max(axis=0)
-BENDS = {"sigmoid": (0.1, 0.13), "tanh": (0.8, 2), "softplus": (0.25, 0.1), "silu": (0.5, 0.4), "gelu": (0.8, 0.8)}
-def together(f, second, third, c, left, right, d, fine):
-    """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z over y, z and y - z in the boxes left, right and d. Over a rectangle of
-    z and h = y - z (or y, if that is known better) G is at most its highest corner + width^2 / 8 |G_zz| + height^2 / 8
-    |G_hh|, the error of interpolation; |f''| <= second, |f\'\'\'| <= third. What may hold more is halved. `fine` |c|
-    and what rounding may do are added; it is infinite if a sum may overflow, and as large as what c may lose."""
+BENDS = {"sigmoid": (0.25, 0.1, 0.13), "tanh": (1, 0.8, 2), "softplus": (1, 0.25, 0.1), "silu": (1.1, 0.5, 0.4)}
+BENDS["gelu"] = 1.13, 0.8, 0.8  # what the first three derivatives do not exceed
+def together(f, first, second, third, c, squares, left, right, d, fine):
+    """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z + p dv^2 + q dv dz + r dz^2, dv = f(y) - f(z), dz = y - z, over y, z and
+    dz in the boxes left, right and d. Over a rectangle of z and h = dz (or y, if that is known better) G is at most its
+    highest corner + width^2 / 8 |G_zz| + height^2 / 8 |G_hh|, the error of interpolation: |dv| <= first |dz|, its slope
+    by z is at most second |dz|, by y (or h) first, and so on. What may hold more is halved. `fine` and what rounding
+    may do are added; it is infinite if a sum may overflow, and as large as what c may lose."""
     who, by = np.arange(c.shape[1]), np.where(left[1] - left[0] < d[1] - d[0], -1, 1)
-    cell, rest = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left)
-    more = (abs(c).sum(axis=0) + 1e-290) * (fine * 2**47 + 4 + 4 * abs(np.r_[left, right, d]).max(axis=0)) / 2**47
+    cell, rest, peak = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left), np.r_[left, right, d]
+    peak = 4 + 4 * abs(peak).max(axis=0)
+    more = fine + (abs(c).sum(axis=0) + 4 * peak * abs(squares).sum(axis=0) + 1e-290) * peak / 2**47
     best = np.full(c.shape[1], -1e300)  # what no pair is in has a bound all the same
     for cuts in range(60):
         z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], rest[:, who]
         v = np.where(is_y := by[who] < 0, h, u := h + by[who] * z)  # sums are rounded in order, so no pair is lost
-        value = a * np.float64(f(v)) + b * np.float64(f(z[::2])).repeat(2, axis=0) + m * v + n * z
+        fy, fz, (p, q, r) = np.float64(f(v)), np.float64(f(z[::2])).repeat(2, axis=0), squares[:, who]
+        value = a * fy + b * fz + m * v + n * z + (p * (fy - fz) + q * (v - z)) * (fy - fz) + r * (v - z) ** 2
         np.maximum.at(best, who, np.where((u >= low) & (u <= high), value, -INF).max(axis=0))
-        turns = abs(a) * np.minimum(2 * second, third * abs(h).max(axis=0)) + abs(a + b) * second
+        far, (p, q, r) = np.where(is_y, abs(rest[:, who]), abs(h[:2])).max(axis=0), abs(squares[:, who])
+        turn, bent = np.minimum(2 * second, third * far), (2 * p * first + q) * (first + second * far) + q * first + 2 * r
+        turns = (abs(a) + (q + 2 * p * first) * far) * turn + abs(a + b) * second + 2 * p * (second * far) ** 2
         size, middle = cell[[1, 3]] - cell[[0, 2]], cell[[0, 2]] + (cell[[1, 3]] - cell[[0, 2]]) / 2
-        wide, tall = size**2 / 7 * [np.where(is_y, abs(b) * second, turns), abs(a) * second]
+        wide, tall = size**2 / 7 * [np.where(is_y, abs(b) * second + bent, turns), abs(a) * second + bent]
         bound = np.where((u < low).all(axis=0) | (u > high).all(axis=0), -INF, value.max(axis=0) + wide + tall)
         if not (keep := ~(bound <= (best + more)[who])).any() or cuts == 59 or keep.sum() > 4000 * min(len(best), 32):
             break
@@ -260,6 +266,8 @@ class Question:
         self.ins, self.outs = np.hstack([d, *rest[::2]]), np.hstack([d, *rest[1::2]])  # of hidden layers
         self.starts, self.joints = np.cumsum([0, self.width, *map(len, rest[::2])]), {}
         self.ball = self.matrix if self.p == 2 and not self.phi else np.empty((0, self.width))  # if it is round
+        kinds = [{*layer.names} for layer in self.layers[: k - 1]] if manifest.get("version", 8) > 7 else [{}]
+        self.is_smooth = all(len(some) == 1 and some <= BENDS.keys() for some in kinds)
     def digests(self):
         networks = [digest("likewise network 1", *layers) for layers in (self.network, self.phi) if layers]
         metric = digest(f"likewise metric 1 {self.p} {self.matrix.shape}", self.matrix, *networks[1:])
@@ -393,19 +401,22 @@ class Part:
         some = np.nonzero(((abs(m) + abs(k))[:, :2].max(1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
         c = np.array([k[:, 0] + k[:, 2], k[:, 1] - k[:, 2], m[:, 0] + m[:, 2], m[:, 1] - m[:, 2]])
         ends = np.nextafter(np.broadcast_to(z, (2, *k.shape)).astype(np.float64), SIGNS * INF)[..., some[0], :, some[1]]
-        top = real(together(layer.pieces[0][4], *BENDS[layer.names[0]], c[:, *some].astype(np.float64), *ends.T, fine))
+        c = c[:, *some].astype(np.float64)
+        top = together(layer.pieces[0][4], *BENDS[layer.names[0]], c, 0 * c[:3], *ends.T, fine * abs(c).sum(axis=0))
+        top = real(top)
         is_less = top < upper_sum(terms.swapaxes(1, 2)[some])
         terms[some[0][is_less], :, some[1][is_less]] = top[is_less, None] * [1, 0, 0]
     def define(self, file):  # read a function -g of differences, weights by which `join` bounds g; last slots change
         question, width, heights = self.question, self.question.width, np.diff(self.question.starts[1:])
         (slot,), row = take(file, "<B"), vector(file, question.size)
         weights, row[-1] = np.maximum(vector(file, width + 2 * sum(heights) + 1), 0), 0
+        bowls = vector(file, 5 * sum(heights) * question.is_smooth).reshape(5, -1)
         is_small = len(heights) and (3 * len(row) + len(question.ball)) * len(question.ins) <= WIDEST
         is_new = slot == JOINTS - 1 or (slot < JOINTS and slot not in question.joints)
         require(is_small and is_new, "a joint bound too wide, or of no new slot")
         require(not np.delete(row, [*question.ins, *question.outs]).any(), "a joint bound of more than differences")
         d, *on, (ball,) = np.split(weights, np.cumsum([width, *np.repeat(heights, 2)]))
-        question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball * bool(len(question.ball))
+        question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball * bool(len(question.ball)), bowls
         question.equations[0][slot - JOINTS], question.equations[1][slot - JOINTS] = real(row), real(abs(row))
         self.tops[:, slot] = INF
         self.settle()
@@ -417,9 +428,11 @@ class Part:
         and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
         If R - g, less these times numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The last
         dv are in g alone, times c: relus are convex, so dv is at most (left z's slope) dz, which may take its place
-        if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough."""
+        if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough.
+        Of smooth neurons, top - p dv^2 - q dv dz - r dz^2 - e dv - f dz >= 0 is in the place of slopes: the numbers are
+        the record's, the last dv are left out (p = q = 0, e = c), and tops are those of `together`, added to R."""
         question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
-        (row, on, on_slopes, on_ball), starts, width = question.joints[slot], question.starts, question.width
+        (row, on, on_slopes, on_ball, bowls), starts, width = question.joints[slot], question.starts, question.width
         *slopes, last = self.slopes[: len(starts) - 2]
         if {*(layer := question.layers[len(slopes)]).names} == {"relu"}:
             left, right = np.moveaxis(layer.quotients(*self.triple(layer.z)[:, :, :2]), 2, 0)
@@ -430,18 +443,38 @@ class Part:
         for layer, a, b, c in zip(question.layers, starts, starts[1:], starts[2:]):
             dz[b - width : c - width, a:b] = layer.floats[0]
         kept = free.any(axis=0) | (np.arange(n + 1) >= width)
-        free, unit = free[:, None, kept], np.tile(np.eye(kept.sum()), (len(some), 1, 1))
-        dz, ball = (rows[:, kept] * free for rows in (dz, np.pad(question.ball, more)))
-        d, dv, one = np.split(unit, [kept[:width].sum(), -1], axis=1)
+        in_y = kept & ((np.arange(n + 1) < (starts[-2] if question.is_smooth else n)) | (np.arange(n + 1) == n))
+        free, unit = free[:, None, in_y], np.tile(np.eye(in_y.sum()), (len(some), 1, 1))
+        dz, ball = (rows[:, in_y] * free for rows in (dz, np.pad(question.ball, more)))
+        d, dv, one = np.split(unit, [m := kept[:width].sum(), -1], axis=1)
         (low, high), (s0, s1), numbers = ends[:, :, :n][:, :, kept[:-1]], ends[:, :, n:], np.hstack([d, dz])
-        own, through = np.append(row[question.outs], 0)[kept] * free, row[question.ins[width:], None]
+        own, through = np.append(row[question.outs], 0)[in_y] * free, row[question.ins[width:], None]
         g, size = (of(own) + of(through * dz).sum(axis=1, keepdims=True) for of in (np.negative, abs))
-        left = np.hstack([high * one - numbers, s1 * dz - dv, question.eps * one, -ball, g])
-        right = np.hstack([numbers - low * one, dv - s0 * dz, question.eps * one, ball, one])
-        weights = [np.where(free[:, 0, :-1], on[kept[:-1]], 1), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0]]
+        if question.is_smooth:
+            (a, b), by, top = self.bowls(bowls, -row[question.outs[starts[-2] :]], some, dz, dv, one)
+        else:
+            (a, b), by, top = (s1 * dz - dv, dv - s0 * dz), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0], 0
+        left = np.hstack([high * one - numbers, a, question.eps * one, -ball, g])
+        right = np.hstack([numbers - low * one, b, question.eps * one, ball, one])
+        weights = [np.where(free[:, 0, :m], on[:width][kept[:width]], 1), np.tile(on[width:], (len(some), 1)), by]
         weights = np.hstack([*weights, np.tile([on_ball] * (1 + len(question.ball)) + [1], (len(some), 1))])
-        tops = least(left, right, weights, np.hstack([abs(left[:, :-1]), size]))
+        tops = least(left, right, weights, np.hstack([abs(left[:, :-1]), size])) + top
         self.tops[some, slot] = np.minimum(self.tops[some, slot], tops)
+    def bowls(self, numbers, last, some, dz, dv, one):  # of smooth neurons: top - bowl as products, and the tops' sum
+        numbers, total, end = numbers.copy(), [], 0
+        numbers[:2, -len(last) :], numbers[3, -len(last) :] = 0, last
+        (p, q, r, e, f), m = numbers[..., None], dv.shape[1]
+        for layer in self.question.layers[: len(self.question.starts) - 2]:
+            start, end = end, end + len(layer.names)
+            *squares, e_own, f_own = np.tile(numbers[:, start:end], len(some))
+            box = np.nextafter(self.triple(layer.z)[:, some].astype(np.float64), SIGNS * INF).swapaxes(1, 2)
+            box = box.reshape(2, 3, -1).swapaxes(0, 1)
+            long, lines = abs(box[2]).max(axis=0), np.array([e_own, -e_own, f_own, -f_own])
+            fine = 1e-7 * long * (long * abs(np.array(squares)).sum(axis=0) + abs(lines[::2]).sum(axis=0))
+            top = together(layer.pieces[0][4], *BENDS[layer.names[0]], lines, np.array(squares), *box, fine)
+            total.append(top.reshape(len(some), -1))
+        rows = np.hstack([dv, dz]), np.hstack([-p[:m] * dv - q[:m] * dz[:, :m] - e[:m] * one, -r * dz - f * one])
+        return rows, np.ones(rows[0].shape[:2]), upper_sum(np.hstack(total))
     def use(self, t, points, targets, weights, y):  # take what arguments bound: a target, or the gap
         self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
@@ -552,8 +585,8 @@ def lower_bound(question, one, other):  # the gap of a pair that exists and is s
     return max(0.0, float(low[0]), -float(high[0]))
 def derive(found, archive, model, network, exact):  # both bounds, and what they rest on, into `found`
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
-    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 8):
-        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 7")
+    if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 9):
+        raise ValueError("its manifest is not that of a likewise certificate of version 1 to 8")
     low, high = float(manifest["lower"]), INF if manifest["upper"] is None else float(manifest["upper"])
     question, found["claimed"] = Question(manifest, arrays), [low, high]
     for name, told in question.digests().items():

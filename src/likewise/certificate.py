@@ -33,9 +33,9 @@ from likewise.network import Layer, Network
 from likewise.problem import Problem
 from likewise.rounding import Array
 
-FORMAT = 7
-READABLE = (1, 2, 3, 4, 5, 6, 7)
-PROVEN = (6, 7)  # versions with proofs of the form that is read
+FORMAT = 8
+READABLE = (1, 2, 3, 4, 5, 6, 7, 8)
+PROVEN = (6, 7, 8)  # versions with proofs of the form that is read
 LIMIT = 1 << 30  # no certificate unpacks to more bytes than this, its proof aside
 PROOF = "proof/"  # what the names of a proof's files begin with
 PHI = "phi_"  # what the names of an embedding's arrays begin with

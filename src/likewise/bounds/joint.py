@@ -9,12 +9,15 @@ small d. Squares see that. For every pair within its bounds
 all hidden layers), of which every dz is one. If upper - g.y less these products, each times a number >= 0, is a form in
 (1, y) that is nowhere negative, then g.y <= upper. Any numbers will do; the best are found by Newton's method, for the
 bound is convex in them: it changes with a product's number by the product itself, at the y where the form is least.
+
+Where neurons are smooth, what is known of their dz and dv is their bowl instead, top - bowl >= 0 (`bounds.bowl`), with
+five numbers of any sign; that a bowl's top is high enough for a sample of pairs is linear in all six.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -22,6 +25,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from likewise.activations import by_name
+from likewise.bounds.bowl import NUMBERS, bowls
 from likewise.bounds.difference import slopes
 from likewise.bounds.interval import Box
 from likewise.bounds.twin import LayerBounds, TwinBounds
@@ -30,14 +34,19 @@ from likewise.problem import Problem
 from likewise.rounding import UNIT, Array
 
 COST = 1e-6  # of a number, beside its product's size: some could grow without end and bring nothing
-STEPS, FALL, CLOSE = 200, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
+STEPS, FALL, CLOSE = 300, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
 ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its form passes
 CURVED = (
     1e-3  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
 OFF = 1e-9  # relative, by how much a form must be positive: a checker needs room of its own, and has other last digits
+EACH = 0.02  # of a barrier, what counts for one pair of a bowl's sample
+ENOUGH = 0.1  # of what a step promises, to take it
+CENTRED, BEGIN, AGAIN = 2.0, 0.03, 1e-3  # how much a step may promise, beside a barrier, for it to fall; the first one's size
+LOOSE = 1e-6  # relative, added to weights beside bowls: the best make a form that is all but flat somewhere
+RIDGE = 1e-13  # relative, for steps that hardly anything tells
 LEAST = 1e-300  # in place of a number that is 0
-FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0}  # what to begin with, beside what it multiplies
+FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0, "bowl": 1e-2}  # what to begin with, beside what it multiplies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +54,8 @@ class Joint:
     """nu.d + sum over hidden layers of both.dv - turn.dz <= upper, for all pairs within bounds; `weights` show it.
 
     The weights: of each column's interval, then layer by layer of dz's intervals and of slopes, and of the ball. Within
-    other intervals they may show a little more or less: `margin`, relative, is what a part has to add.
+    other intervals they may show a little more or less: `margin`, relative, is what a part has to add. `bowls` are the
+    numbers of all smooth neurons, in rows.
     """
 
     nu: Array
@@ -54,6 +64,7 @@ class Joint:
     upper: float
     weights: Array
     margin: float = 0.0
+    bowls: Array = field(default_factory=lambda: np.zeros((NUMBERS, 0)))
 
     def __repr__(self) -> str:
         return f"Joint(upper {self.upper:g}, {int(np.count_nonzero(self.weights))} products)"
@@ -67,12 +78,17 @@ class Forms:
         differences, self._layers = bounds.reach.differences, bounds.layers[:-1]
         self.free, self.width = differences.free, problem.right.width
         names = {name for layer in problem.network.layers[:-1] for name in layer.activations}
-        self.margin = margin if all(by_name(name).is_piecewise_linear() for name in names) else CURVED
-        starts = np.cumsum([1, len(self.free), *(len(b.dz.lower) for b in self._layers)])
+        self.bowls = bowls(problem.network, bounds.layers)
+        is_known = bool(self.bowls) or all(by_name(name).is_piecewise_linear() for name in names)
+        self.margin = margin if is_known else CURVED
+        heights = [len(b.dz.lower) for b in self._layers]
+        self.last = last if self.bowls else last[:0]  # bowls take the last dv in, so that y has none
+        starts = np.cumsum([1, len(self.free), *heights[: len(heights) - bool(self.bowls)]])
         unit = np.eye(int(starts[-1]))
         self._d, before = unit[starts[0] : starts[1]], unit[starts[0] : starts[1]]
         self.dz: list[Array] = []  # by layers, as rows of (1, y)
         self._dv = [unit[a:b] for a, b in pairwise(starts[1:])]
+        self._dv += [np.zeros((len(self.last), len(unit)))] * bool(self.bowls)
         for layer, dv in zip(problem.network.layers, self._dv, strict=False):
             weight = layer.weight if self.dz else layer.weight[:, self.free]
             self.dz.append(weight @ before)
@@ -80,9 +96,12 @@ class Forms:
         pairs = [self._interval(self._d, differences.lower[self.free], differences.upper[self.free], "d")]
         quotients = [*(b.slope for b in self._layers[:-1]), _slopes(problem.network.layers[-2], self._layers[-1], last)]
         for b, slope, dz, dv in zip(self._layers, quotients, self.dz, self._dv, strict=True):
-            pairs.append(self._interval(dz, b.dz.lower, b.dz.upper, "dz"))
-            s0, s1 = slope.lower[:, None], slope.upper[:, None]
-            pairs.append((s1 * dz - dv, dv - s0 * dz, ["slope"] * len(dz)))
+            if not self.bowls:
+                pairs.append(self._interval(dz, b.dz.lower, b.dz.upper, "dz"))
+                s0, s1 = slope.lower[:, None], slope.upper[:, None]
+                pairs.append((s1 * dz - dv, dv - s0 * dz, ["slope"] * len(dz)))
+        if self.bowls:
+            pairs.append(self._of_bowls(unit[:1]))
         outer = problem.outer or problem
         self.is_round = (
             problem.metric.p == 2.0 and outer.metric.phi is None
@@ -93,6 +112,46 @@ class Forms:
         self.one, self.other = (np.vstack([pair[k] for pair in pairs]) for k in (0, 1))
         self.kinds = [kind for pair in pairs for kind in pair[2]]
         self.of = np.minimum(np.arange(len(self.one)), len(self.kinds) - 1)  # the ball's rows have one number
+        self.is_bowl = np.array([kind == "bowl" for kind in self.kinds])
+        self.is_fixed = np.zeros(len(self.kinds), dtype=bool)  # p, q and e of the last bowls
+        self.sample = np.zeros((0, 1, NUMBERS + 1))
+        if self.bowls:
+            self.sample = np.concatenate([one.sample() for one in self.bowls])
+            of = np.flatnonzero(self.is_bowl).reshape(NUMBERS + 1, -1)
+            self.is_fixed[of[[0, 1, 3], -len(last) :]] = True
+
+    def _of_bowls(self, constant: Array) -> tuple[Array, Array, list[str]]:
+        """Return top - bowl of all neurons as products, dz in units: all p, then all q, r, e, f, and all tops."""
+        dz, dv = (np.vstack(rows) / self.units[:, None] for rows in (self.dz, self._dv))
+        one = np.broadcast_to(constant, dz.shape)
+        kinds = ["bowl"] * (NUMBERS + 1) * len(dz)
+        return np.vstack([-dv, -dz, -dz, -one, -one, one]), np.vstack([dv, dv, dz, dv, dz, one]), kinds
+
+    def _taken(self, numbers: Array, by: float = 1.0) -> Array:
+        """Return bowls, those of the last layer with what the function's dv are multiplied with (times `by`) for e."""
+        out = numbers.copy()
+        out[:2, -len(self.last) :] = 0.0
+        out[3, -len(self.last) :] = by * self.last * self.units[-len(self.last) :]
+        return out
+
+    @cached_property
+    def units(self) -> Array:
+        """The powers of two that dz and dv of bowls are counted in, of all neurons."""
+        return np.concatenate([one.unit for one in self.bowls])
+
+    def refine(self, weights: Array) -> Array:
+        """Take a sample of pairs where some bowls are highest, and return the numbers with tops above these."""
+        numbers = weights[self.is_bowl].reshape(NUMBERS + 1, -1)
+        split = np.split(numbers, np.cumsum([len(one.unit) for one in self.bowls])[:-1], axis=1)
+        self.sample = np.concatenate([one.refined(some) for one, some in zip(self.bowls, split, strict=True)])
+        out, low = weights.copy(), self.spare(weights).min(axis=1)
+        raised = numbers[-1] - np.minimum(low, 0.0) + AGAIN * np.abs(numbers[-1])
+        out[self.is_bowl] = np.concatenate([numbers[:-1].ravel(), raised])
+        return out
+
+    def spare(self, weights: Array) -> Array:
+        """Return by how much the tops are above bowls, at every pair of the sample."""
+        return np.einsum("jkc,cj->jk", self.sample, weights[self.is_bowl].reshape(NUMBERS + 1, -1))
 
     def _interval(self, rows: Array, low: Array, high: Array, kind: str) -> tuple[Array, Array, list[str]]:
         constant = np.zeros_like(rows)
@@ -110,7 +169,7 @@ class Forms:
     def sizes(self) -> Array:
         """How large 1 and each of y is, roughly."""
         d = np.abs(self.one[: len(self.free), 0]) + np.abs(self.other[: len(self.free), 0])
-        sizes = [d, *(b.dv.magnitude for b in self._layers)]
+        sizes = [d, *(b.dv.magnitude for b in self._layers[: len(self._layers) - bool(self.bowls)])]
         return np.concatenate([[1.0], *(np.maximum(one, 1e-3 * one.max(initial=1e-3)) for one in sizes)])
 
     @cached_property
@@ -135,7 +194,7 @@ class Forms:
         first[0] = 1.0
         linear = upper * first - g
         H = (np.outer(first, linear) + np.outer(linear, first)) / 2 - self.form(weights)
-        size = np.abs(self.one).T @ (weights[self.of][:, None] * np.abs(self.other))
+        size = np.abs(self.one).T @ (np.abs(weights)[self.of][:, None] * np.abs(self.other))
         size = np.outer(first, np.abs(linear)) + np.outer(np.abs(linear), first) + size + size.T
         if not (np.diag(H) > 0.0).all():
             return False
@@ -152,43 +211,73 @@ class Forms:
     def joint(self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], deadline: float) -> Joint | None:
         """Bound a function of differences as well as can be found by a deadline; None if nothing was."""
         g = self.objective(nu, both, turn)
-        if not np.abs(g).any():
+        if not np.abs(g).any() and not np.abs(self.last).any():
             return None
-        unit = float(np.abs(g) @ self.sizes) / max(len(g), 1) ** 0.5
-        for upper, weights in reversed(self._search(g / unit, deadline)):
-            joint = self.shown(nu, both, turn, unit * upper, unit * weights * (1 + 1e-9))
+        unit = self._unit(g)
+        for upper, weights in reversed(self._search(g, deadline)):
+            joint = self.shown(nu, both, turn, *self._topped(unit * upper, unit * weights * (1 + 1e-9)))
             if joint is not None:
                 return joint
         return None
+
+    def _unit(self, g: Array) -> float:
+        """Return about how large a function is."""
+        last = np.abs(self.last) @ self._layers[-1].dv.magnitude if len(self.last) else 0.0
+        return float(np.abs(g) @ self.sizes + last) / (len(g) + len(self.last)) ** 0.5
+
+    def _topped(self, upper: float, weights: Array) -> tuple[float, Array]:
+        """Return numbers with tops that hold for every pair, and the bound that comes of it."""
+        if not self.bowls:
+            return upper, weights
+        out, (*numbers, tops) = weights.copy(), weights[self.is_bowl].reshape(NUMBERS + 1, -1)
+        out[~self.is_bowl] *= 1 + LOOSE
+        given = self._taken(np.array(numbers))
+        sized = given / self.units ** np.array([2, 2, 2, 1, 1])[:, None]
+        ends = np.cumsum([len(one.unit) for one in self.bowls])[:-1]
+        each = zip(self.bowls, np.split(sized, ends, axis=1), strict=True)
+        highest = np.concatenate([one.tops(some) for one, some in each])
+        out[self.is_bowl] = np.concatenate([given.ravel(), highest])
+        return upper * (1 + LOOSE) + float((highest - tops).sum()), out
 
     def shown(
         self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], upper: float, weights: Array
     ) -> Joint | None:
         """Return a bound of about `upper` that given numbers show of a function; None if they do not."""
         g = self.objective(nu, both, turn)
-        unit = float(np.abs(g) @ self.sizes) / max(len(g), 1) ** 0.5
+        unit = self._unit(g)
         for room in ROOM:
             raised = upper + room * (abs(upper) + unit) + self.margin * abs(upper)
             if self.holds(g, raised, weights):
-                return Joint(nu, both, turn, raised, self._wide(weights), self.margin)
+                return Joint(nu, both, turn, raised, *self._wide(weights))
         return None
 
     def seen(self, joint: Joint) -> Look | None:
         """Return what the numbers of a joint make of its function within these bounds; None if that is no bound."""
-        columns, rest = np.split(joint.weights, [self.width])
-        weights = np.concatenate([columns[self.free], rest if self.is_round else rest[:-1]])
-        return self._look(self.objective(joint.nu, joint.both, joint.turn), np.maximum(weights, LEAST))
+        columns, rest, ball = np.split(joint.weights, [self.width, len(joint.weights) - 1])
+        weights = [np.maximum(part, LEAST) for part in (columns[self.free], rest, ball[: int(self.is_round)])]
+        if self.bowls:
+            sized = joint.bowls * self.units ** np.array([2, 2, 2, 1, 1])[:, None]
+            weights[1] = np.concatenate([sized.ravel(), 0 * self.units])
+            weights[1] = self._topped(0.0, np.concatenate(weights))[1][self.is_bowl]
+        return self._look(self.objective(joint.nu, joint.both, joint.turn), np.concatenate(weights))
 
-    def _wide(self, weights: Array) -> Array:
-        """Return weights with a place for every column, whether it can differ or not, and for a ball."""
-        columns = np.zeros(self.width)
+    def _wide(self, weights: Array) -> tuple[Array, float, Array]:
+        """Return weights with a place for every column, whether it can differ or not, and for a ball; and bowls."""
+        columns, hidden = np.zeros(self.width), sum(map(len, self.dz))
         columns[self.free] = weights[: len(self.free)]
-        return np.concatenate([columns, weights[len(self.free) :], [] if self.is_round else [0.0]])
+        rest, numbers = weights[len(self.free) :], np.zeros((NUMBERS, 0))
+        if self.bowls:
+            numbers = weights[self.is_bowl].reshape(NUMBERS + 1, -1)[:-1]
+            numbers = numbers / self.units ** np.array([2, 2, 2, 1, 1])[:, None]
+            rest = np.concatenate([np.zeros(2 * hidden), rest[(NUMBERS + 1) * hidden :]])
+        return np.concatenate([columns, rest, [] if self.is_round else [0.0]]), self.margin, numbers
 
-    def _first(self, g: Array) -> Array | None:
+    def _first(self, by: float) -> Array | None:
         """Return numbers whose form is positive, for a bound of about 1; None if none were found."""
         kinds = np.array(self.kinds)
         first = np.array([FIRST[kind] for kind in self.kinds]) / self.products
+        if self.bowls:
+            return self._first_bowls(first, by)
         depth = np.cumsum(
             np.diff(kinds == "dz", prepend=False) & (kinds == "dz")
         )  # a layer's are small beside the last one's
@@ -199,39 +288,74 @@ class Forms:
             first = first * smaller
         return None
 
+    def _first_bowls(self, first: Array, by: float) -> Array | None:
+        """Return numbers whose form is positive: bowls of the steepest and the flattest slope, and tops above them."""
+        low, high = (np.concatenate([getattr(b.slope, end) for b in self._layers]) for end in ("lower", "upper"))
+        depth = np.concatenate([np.full(len(b.dz.lower), float(k)) for k, b in enumerate(self._layers)])
+        p = 1.0 / np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-3) ** 2
+        shape = np.concatenate([np.array([p, -p * (low + high), p * low * high]), np.zeros((2, len(p)))])
+        far = np.ones(len(first))
+        shape = self._taken(shape, by)
+        for size in 1e-3 * 1.5 ** -np.arange(60.0):
+            numbers = self._taken(size * 4.0**-depth * shape, by)
+            tops = -np.einsum("jkc,cj->jk", self.sample[:, :, :NUMBERS], numbers).min(axis=1)
+            tops = tops + 0.1 * np.abs(tops) + size
+            first[self.is_bowl] = np.concatenate([numbers.ravel(), tops])
+            if _factor(-self.form(first * far)[1:, 1:]) is not None:
+                return np.asarray(first * far)
+            far = np.where(self.is_bowl, 1.0, 1.5 * far)
+        return None
+
     def _search(self, g: Array, deadline: float) -> list[tuple[float, Array]]:
         """Return bounds, the least one last, and the numbers that make them: by Newton's method, with barriers.
 
         The bound is the largest value over y of g.y + sum of products, each times its number: convex in the numbers.
         Those on the way, with higher barriers, are further from forms that rounding may turn negative.
         """
-        at, found = self._first(g), []
+        by = 1.0 / self._unit(g)
+        g, at = by * g, self._first(by)
         if at is None:
             return []
-        here = self._look(g, at)
+        found = self._followed(g, at, BEGIN if self.bowls else None, deadline)
+        if self.bowls and time.monotonic() < deadline:
+            found += self._followed(g, self.refine(found[-1][1]), AGAIN, deadline)
+        return found
+
+    def _followed(self, g: Array, at: Array, begin: float | None, deadline: float) -> list[tuple[float, Array]]:
+        """Return what Newton's method comes to from some numbers on, as barriers fall."""
+        here, found = self._look(g, at), []
         assert here is not None
-        barrier, best = 0.1 * abs(here.upper) / (len(at) + len(g)), here
+        count = len(g) + int((~self.is_bowl).sum()) + EACH * self.sample.shape[0] * self.sample.shape[1]
+        barrier, best = (0.1 / (len(at) + len(g)) if begin is None else begin) * abs(here.upper), here
         for _ in range(STEPS):
             step, gain = here.step(barrier, self)
-            share = min(1.0, 0.99 / max(float(np.max(-step / here.weights, initial=0.0)), 1e-300))
+            share = min(1.0, 0.99 / max(self._falls(here, step), 1e-300))
+            value = here.value(barrier, self)
             for _ in range(30):
                 there = self._look(g, here.weights + share * step)
-                if there is not None and there.value(barrier, self) < here.value(barrier, self):
+                if there is not None and there.value(barrier, self) < value - (ENOUGH * share * gain if self.bowls else 0.0):
                     break
                 share, there = share / 2, None
             here = there or here
             best = here if here.upper < best.upper else best
-            if time.monotonic() > deadline or barrier * (len(at) + len(g)) < CLOSE * abs(best.upper):
+            if time.monotonic() > deadline or barrier * count < CLOSE * abs(best.upper):
                 break
-            if there is None or gain < 0.1 * barrier * len(at):
+            if there is None or gain < (CENTRED * barrier if self.bowls else 0.1 * barrier * len(at)):
                 barrier *= FALL
                 found.append((here.upper, here.weights))
         return [*found, (best.upper, best.weights)]
 
+    def _falls(self, here: Look, step: Array) -> float:
+        """Return the largest share that a number, or what a top has to spare, would lose by a whole step."""
+        falls = [-step[~self.is_bowl] / here.weights[~self.is_bowl]]
+        if self.bowls:
+            falls.append((-self.spare(step) / self.spare(here.weights)).ravel())
+        return float(np.concatenate(falls).max(initial=0.0))
+
     def _look(self, g: Array, weights: Array) -> Look | None:
         total = self.form(weights)
         factor = _factor(-total[1:, 1:])
-        if factor is None or not (weights > 0.0).all():
+        if factor is None or not (weights[~self.is_bowl] > 0.0).all():
             return None
         b = g[1:] + 2 * total[0, 1:]
         x = cho_solve(factor, b) / 2
@@ -253,11 +377,11 @@ class Look:
 
     def value(self, barrier: float, forms: Forms) -> float:
         """Return the bound with what keeps the numbers positive, and small."""
-        return (
-            self.upper
-            + COST * float(forms.products @ self.weights)
-            - barrier * (2 * float(np.log(np.diag(self.factor[0])).sum()) + float(np.log(self.weights).sum()))
-        )
+        positive, spare = self.weights[~forms.is_bowl], forms.spare(self.weights)
+        if not (spare > 0.0).all():
+            return np.inf
+        logs = 2 * np.log(np.diag(self.factor[0])).sum() + np.log(positive).sum() + EACH * np.log(spare).sum()
+        return self.upper + COST * float(forms.products[~forms.is_bowl] @ positive) - barrier * float(logs)
 
     def step(self, barrier: float, forms: Forms) -> tuple[Array, float]:
         """Return Newton's step for the bound less the barrier times log det of the form and logs of the numbers.
@@ -274,11 +398,22 @@ class Look:
         crossed = left @ other.T
         bend = 0.5 * barrier * ((left @ one.T) * (right @ other.T) + crossed * crossed.T)
         bend = np.add.reduceat(np.add.reduceat(bend, each, axis=0), each, axis=1) + 0.5 * (rise @ inverse @ rise.T)
-        slope, bend = slope + COST * forms.products - barrier / self.weights, bend + np.diag(barrier / self.weights**2)
-        scaled = _factor(bend * self.weights * self.weights[:, None])
-        down = -slope * self.weights
+        inward = 1.0 / np.where(forms.is_bowl, np.inf, self.weights)
+        slope = slope + np.where(forms.is_bowl, 0.0, COST * forms.products) - barrier * inward
+        bend = bend + np.diag(barrier * inward**2)
+        if forms.bowls:
+            drawn = forms.sample / forms.spare(self.weights)[:, :, None]
+            slope[forms.is_bowl] -= EACH * barrier * drawn.sum(axis=1).T.ravel()
+            own = EACH * np.einsum("jkc,jkd->cdj", drawn, drawn)
+            at = np.flatnonzero(forms.is_bowl).reshape(NUMBERS + 1, -1)
+            bend[at[:, None], at[None]] += barrier * own
+            slope[forms.is_fixed], bend[forms.is_fixed], bend[:, forms.is_fixed] = 0.0, 0.0, 0.0
+            bend[forms.is_fixed, forms.is_fixed] = 1.0
+        sized = 1.0 / np.sqrt(np.maximum(np.diag(bend), 1e-300))
+        scaled = _factor(bend * sized * sized[:, None] + RIDGE * np.eye(len(bend)))
+        down = -slope * sized
         step = cho_solve(scaled, down) if scaled is not None else down
-        return np.asarray(step * self.weights), float(down @ step)
+        return np.asarray(step * sized), float(down @ step)
 
 
 def _slopes(layer: Layer, b: LayerBounds, last: Array) -> Box:

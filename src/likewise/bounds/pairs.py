@@ -1,18 +1,25 @@
-"""Pairs: the largest value of  a f(zl) + b f(zr) + c zl + d zr  over the intervals of zl, of zr and of dz = zl - zr.
+"""Pairs: the largest value of a function of one neuron's z and f(z), left and right, over the intervals of both and of dz:
 
-A neuron's two values are bounded together, which sees what lines of either value alone do not: dv = f(zl) - f(zr) is a
-share of dz that depends on where z is. With z = zr and h = dz the function is G(z, h). Over a rectangle of widths w and
-u it exceeds the largest of its four corners by at most
+    a f(zl) + b f(zr) + c zl + d zr  +  p dv^2 + q dz dv + r dz^2,       dz = zl - zr, dv = f(zl) - f(zr)
+
+A neuron's two values are bounded together, which sees what lines of either value alone do not: dv is a share of dz that
+depends on where z is, and on how large dz is. With z = zr and h = dz the function is G(z, h). Over a rectangle of widths
+w and u it exceeds the largest of its four corners by at most
 
     w^2 / 8 max |G_zz| + u^2 / 8 max |G_hh|       (the error of interpolation, first in z, then in h)
 
-with |G_hh| <= |a| F2 and |G_zz| <= |a| min(2 F2, F3 |h|) + |a + b| F2, where F2 and F3 bound the second and the third
-derivative of f. Rectangles that may hold the largest value are halved until hardly anything is left to gain.
+Let F1, F2 and F3 bound the first three derivatives of f. dv changes with h by f'(zl), with z by f'(zl) - f'(z), which is
+at most F2 |h|, as |dv| is at most F1 |h|; its second derivatives are at most F2 and Z = min(2 F2, F3 |h|). So
+
+    |G_hh| <= |a| F2 + |p| (2 F1^2 + 2 F1 F2 |h|) + |q| (2 F1 + F2 |h|) + 2 |r|
+    |G_zz| <= |a| Z + |a + b| F2 + |p| (2 (F2 h)^2 + 2 F1 |h| Z) + |q h| Z
+
+Rectangles that may hold the largest value are halved until hardly anything is left to gain.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,33 +35,45 @@ OFF = 2.0**-45  # beside coefficients and values: what rounding, f's included, d
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """Coefficients of f(zl), f(zr), zl and zr, neuron by neuron."""
+    """Coefficients of f(zl), f(zr), zl and zr, neuron by neuron, and of dv^2, dz dv and dz^2."""
 
     left_value: Array
     right_value: Array
     left: Array
     right: Array
+    squares: Array = field(default_factory=lambda: np.zeros((3, 1)))
 
     def of(self, which: np.ndarray) -> Terms:
         """Return those of some neurons."""
-        return Terms(self.left_value[which], self.right_value[which], self.left[which], self.right[which])
+        squares = np.broadcast_to(self.squares, (3, len(self.left)))
+        lines = self.left_value[which], self.right_value[which], self.left[which], self.right[which]
+        return Terms(*lines, squares[:, which])
 
-    @property
-    def size(self) -> Array:
-        """How large they are together."""
-        return np.abs(self.left_value) + np.abs(self.right_value) + np.abs(self.left) + np.abs(self.right)
+    def size(self, far: Array) -> Array:
+        """How large they are together, where no number is larger than `far`."""
+        lines = np.abs(self.left_value) + np.abs(self.right_value) + np.abs(self.left) + np.abs(self.right)
+        return lines + 16 * far * np.abs(self.squares).sum(axis=0)
+
+    def value(self, left: Array, right: Array, f_left: Array, f_right: Array) -> Array:
+        """Return the function of given z and f(z)."""
+        p, q, r = self.squares
+        dv, dz = f_left - f_right, left - right
+        lines = self.left_value * f_left + self.right_value * f_right + self.left * left + self.right * right
+        return np.asarray(lines + (p * dv + q * dz) * dv + r * dz * dz)
 
 
-def largest(activation: Activation, terms: Terms, left: Box, right: Box, dz: Box) -> Array:
+def largest(
+    activation: Activation, terms: Terms, left: Box, right: Box, dz: Box, enough: Array | None = None
+) -> Array:
     """Bound the function of every neuron from above, for an activation that has `bends`; see above why it holds.
 
-    Only rectangles without a pair (z + h is outside of zl's interval), or whose bound is within ENOUGH of what is
+    Only rectangles without a pair (z + h is outside of zl's interval), or whose bound is within `enough` of what is
     returned, are left out.
     """
     assert activation.bends is not None
-    count, size = len(terms.left), terms.size
     far = 1.0 + np.maximum(left.magnitude, right.magnitude) + dz.magnitude
-    off, enough = OFF * size * far, ENOUGH * size
+    count, size = len(terms.left), terms.size(far * max(activation.lipschitz, 1.0) ** 2)
+    off, enough = OFF * size * far, ENOUGH * size if enough is None else enough
     steps = right.lower + np.linspace(0.0, 1.0, FIRST + 1)[:, None] * (right.upper - right.lower)
     steps[-1] = right.upper
     who = np.tile(np.arange(count), FIRST)
@@ -67,7 +86,7 @@ def largest(activation: Activation, terms: Terms, left: Box, right: Box, dz: Box
         who, z, h = who[is_there], z[:, is_there], h[:, is_there]
         corners, inside = _corners(activation, terms.of(who), z, h, left.lower[who], left.upper[who])
         np.maximum.at(best, who, np.where(inside, corners, -np.inf).max(axis=0))
-        in_z, in_h = _bent(activation.bends, terms.of(who), z, h)
+        in_z, in_h = _bent((activation.lipschitz, *activation.bends), terms.of(who), z, h)
         bound = np.where(np.isfinite(corners).all(axis=0), corners.max(axis=0), np.inf) + (in_z + in_h) * (1 + 1e-9)
         is_open = ~(bound <= best[who] + enough[who])
         if cut == CUTS - 1 or int(is_open.sum()) > CELLS * count:
@@ -91,19 +110,20 @@ def _corners(
     for k in (0, 1):
         for m in (0, 1):
             left = z[k] + h[m]
-            one = terms.left_value * activation.value(left) + terms.right_value * right[k]
-            values.append(one + terms.left * left + terms.right * z[k])
+            values.append(terms.value(left, z[k], activation.value(left), right[k]))
             inside.append((left >= low) & (left <= high))
     return np.array(values), np.array(inside)
 
 
-def _bent(bends: tuple[float, float], terms: Terms, z: Array, h: Array) -> tuple[Array, Array]:
+def _bent(bends: tuple[float, float, float], terms: Terms, z: Array, h: Array) -> tuple[Array, Array]:
     """Return by how much a rectangle may exceed its corners, because of z and because of h."""
-    second, third = bends
-    of_left = np.abs(terms.left_value)
-    in_z = of_left * np.minimum(2 * second, third * np.abs(h).max(axis=0))
-    in_z = in_z + np.abs(terms.left_value + terms.right_value) * second
-    return in_z * (z[1] - z[0]) ** 2 / 8, of_left * second * (h[1] - h[0]) ** 2 / 8
+    first, second, third = bends
+    of_left, (p, q, r), far = np.abs(terms.left_value), np.abs(terms.squares), np.abs(h).max(axis=0)
+    turn = np.minimum(2 * second, third * far)
+    in_z = (of_left + q * far) * turn + np.abs(terms.left_value + terms.right_value) * second
+    in_z = in_z + 2 * p * ((second * far) ** 2 + first * far * turn)
+    in_h = of_left * second + 2 * p * (first**2 + first * second * far) + q * (2 * first + second * far) + 2 * r
+    return in_z * (z[1] - z[0]) ** 2 / 8, in_h * (h[1] - h[0]) ** 2 / 8
 
 
 def _halved(ends: Array, which: np.ndarray) -> Array:

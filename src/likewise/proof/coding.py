@@ -214,7 +214,8 @@ def argued(
 
 def joint_bytes(numbers: Numbers, slot: int, joint: Joint) -> bytes:
     """Write what holds of all differences together, and the weights that show it."""
-    return JOINT + struct.pack("<B", slot) + sparse(numbers.joined(joint)) + sparse(joint.weights)
+    bowls = sparse(joint.bowls.ravel()) if joint.bowls.size else b""
+    return JOINT + struct.pack("<B", slot) + sparse(numbers.joined(joint)) + sparse(joint.weights) + bowls
 
 
 def side_by_side(lemmas: list[Lemma]) -> bytes:

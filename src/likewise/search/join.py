@@ -22,17 +22,14 @@ from likewise.search.root import Root, open_count
 
 WORTH = 0.98  # a joint that leaves more of the slack than this is not kept
 ROUNDS = 4  # joints found one after the other, and times that differences are narrowed by one
-SHARE, SOON = 0.15, 0.015  # of the time left, to find one
+SHARE = 0.15  # of the time left, to find one
 AIM, AIM_SHARE = 0.015, 0.08  # seconds to look for people where a joint is met, for each open neuron; of the time left
 WIDEST = 400  # differences and neurons together, beyond which one takes minutes
 
 
 def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> None:
-    """Narrow the root for a share of the time, and join its differences before and after; claim what that shows.
-
-    Where planes show how slopes change with z, narrowing alone is often enough: a first joint must not take long.
-    """
-    if join(root, SOON if can_lean(root.problem.network) else SHARE):
+    """Narrow the root for a share of the time, and join its differences before and after; claim what that shows."""
+    if join(root):
         root.claim()
         if not root.run.done:
             aim(root, min(AIM * open_count(root.bounds), AIM_SHARE * root.run.seconds_left))
@@ -46,7 +43,7 @@ def sharpen(root: Root, share: float, kinds: Sequence[str] | None = None) -> Non
         root.joints = {}
 
 
-def join(root: Root, share: float = SHARE) -> bool:
+def join(root: Root) -> bool:
     """Add to what is known of all differences together, while it pays; tell whether anything was.
 
     Each may take a share of the time left. What no longer matters is left out: every joint makes the model denser.
@@ -59,8 +56,9 @@ def join(root: Root, share: float = SHARE) -> bool:
         root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
         if root.run.done or root.slots == SCRATCH:
             break
-        forms = Forms(root.problem, root.bounds, argument.both[-2], root.margin)
-        joint = forms.joint(*_differences(argument), time.monotonic() + share * root.run.seconds_left)
+        nu, both, turn = _differences(argument) if root.joints else _first(root, argument)
+        forms = Forms(root.problem, root.bounds, both[-1], root.margin)
+        joint = forms.joint(nu, both, turn, time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
             break
         root.log.joint(root.slots, joint)
@@ -72,7 +70,7 @@ def join(root: Root, share: float = SHARE) -> bool:
 
 def hold(root: Root) -> None:
     """Narrow differences by what the joint that matters most leaves of each, while that is much."""
-    for _ in range(ROUNDS if root.is_straight else 0):
+    for _ in range(ROUNDS if root.is_straight or can_lean(root.problem.network) else 0):
         if not root.joints or root.run.done:
             return
         argument = _ask(root, root.joints)[1]
@@ -108,6 +106,15 @@ def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
     session = root.session(relaxed, bounds)
     slack = session.maximise(relaxed.objective)[0]
     return slack, relaxed.argument(bounds, session.proof)
+
+
+def _first(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
+    """Return what to bound first: of smooth networks the difference of the logits, whatever a program's lines pay for."""
+    nu, both, turn = _differences(argument)
+    if not can_lean(root.problem.network):
+        return nu, both, turn
+    *others, last = (0 * one for one in both)
+    return 0 * nu, (*others, last + root.problem.network.layers[-1].weight[0]), tuple(0 * one for one in turn)
 
 
 def _differences(argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
