@@ -1,23 +1,20 @@
 """Check a likewise certificate without likewise: `python likewise_checker.py FILE.cert [MODEL.npz]`.
-
 A certificate claims: two people of the domain whose distance is at most eps are scored at most `upper` apart, and one
-such pair is scored at least `lower` apart. This file derives both numbers again from what is in the certificate: the
-question (float64 numbers, read as the real numbers they are), the pair, and a proof of `upper`: a tree of parts of all
-pairs. A part has an interval for every number of a pair: x of both people and their difference d, per layer z and v =
-f(z) of both, and dz, dv. A split cuts one of them, a person's categories, or "same category or not" in two parts that
-cover it. An *argument* bounds a linear function of these numbers by multipliers of the equations between them, and of
-bounds of all differences together (`Part.join`). Any multipliers prove something: `Part.bound`.
-Rounding: what floats make of n sums and products whose absolute values add up to m is off by less than (n + 8) 2^-52 m
-+ 1e-290 (Higham, section 3.1; twice the usual factor, because m is a float sum itself): `error`. exp, log, tanh, erfc,
-and so f and its slope, are trusted to 2^-48 (1 + |value|), which leaves room for a z that was rounded. With --exact,
-sums and products are those of rationals, but for those of `least` and `together`.
+such pair is scored at least `lower` apart. This file derives both again from the question (float64 numbers, read as
+the real numbers they are), the pair, and a proof of `upper`: a tree of parts of all pairs. A part has an interval for
+every number of a pair: x of both people and their difference d, per layer z and v = f(z) of both, and dz, dv. A split
+cuts one of them, a person's categories, or "same category or not" in two parts that cover it. An *argument* bounds a
+linear function of these numbers by multipliers of the equations between them, and of bounds of all differences together
+(`Part.join`). Any multipliers prove something: `Part.bound`.
+Rounding: n sums and products whose absolute values add up to m are off by less than (n + 8) 2^-52 m + 1e-290 (Higham,
+3.1; twice the usual factor, for m is a float sum itself): `error`. exp, log, tanh, erfc, and so f and its slope, are
+trusted to 2^-48 (1 + |value|), with room for a z that was rounded. --exact takes rationals but in `least`, `together`.
 Exit codes: 0 verified, 10 refused, 20 `upper` rests on something that this file cannot check, 2 unreadable."""
 import argparse, copy, functools, hashlib, io, json, math, os, struct, sys, threading, zipfile  # noqa: E401, I001
 from fractions import Fraction
 from itertools import cycle, pairwise, takewhile
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, a second thread only waits
-import numpy as np
-
+import numpy as np  # noqa: I001
 INF, LEFT, RIGHT, DIFFERENCE, SIGNS = math.inf, 0, 1, 2, np.array([-1, 1]).reshape(2, 1, 1, 1)
 # At most: bytes to unpack, numbers in a matrix, parts on a path, joint bounds, and by how much an upper may be too low.
 LIMIT, WIDEST, DEEPEST, JOINTS, CLOSE = 1 << 30, 1 << 25, 10_000, 16, 1e-6
@@ -38,8 +35,7 @@ def minus(a, b):
     low, high = a[0] - b[1], a[1] - b[0]  # a difference of floats that is 0 is exact
     return np.array([low - (low != 0) * error(0, abs(low)), high + (high != 0) * error(0, abs(high))])
 def times(matrix, box):  # bounds of matrix v over boxes of v
-    ends = box[0][..., None, :] * matrix, box[1][..., None, :] * matrix
-    return np.array([-upper_sum(-np.minimum(*ends)), upper_sum(np.maximum(*ends))])
+    return np.array([-upper_sum(-np.minimum(*(ends := box[:, ..., None, :] * matrix))), upper_sum(np.maximum(*ends))])
 def agreed(box):  # boxes of left, right and their difference, narrowed by each other
     left, right, d = np.moveaxis(box, 2, 0)
     d = meet(d, minus(left, right))
@@ -80,16 +76,13 @@ def straight(*of):  # pieces, as those of `curved`, of a function that is m z + 
 def curved(f, slope, bend, *turns):  # (from, to, bend, f, slope) of a function that is convex (1), then concave (-1)
     f, slope = (lambda z, g=g: real(g(np.asarray(z, dtype=np.float64))) for g in (f, slope))
     return [(a, b, bend * (-1) ** k, f, slope) for k, (a, b) in enumerate(pairwise([-INF, *turns, INF]))]
-def sigmoid(z):
-    return np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))
+sigmoid = lambda z: np.where(z < 0, np.exp(-abs(z)), 1.0) / (1.0 + np.exp(-abs(z)))  # noqa: E731
 # The turns of silu, z tanh(z/2) = 2, are rounded: f is flat to 1e-45 in between.
 TURN, ROOT, SELU, STEEP = 2.3993572805154675, math.sqrt(2), 1.0507009873554805, 1.7580993408473766
 erfc, bell = np.vectorize(math.erfc, otypes=[np.float64]), lambda z: np.exp(z * z / -2) / math.sqrt(2 * math.pi)
 PIECES = {
-    "identity": straight((-INF, INF, 1, 0)),
-    "relu": straight((-INF, 0, 0, 0), (0, INF, 1, 0)),
-    "leaky_relu": straight((-INF, 0, 0.01, 0), (0, INF, 1, 0)),
-    "relu6": straight((-INF, 0, 0, 0), (0, 6, 1, 0), (6, INF, 0, 6)),
+    "identity": straight((-INF, INF, 1, 0)), "leaky_relu": straight((-INF, 0, 0.01, 0), (0, INF, 1, 0)),
+    "relu": straight((-INF, 0, 0, 0), (0, INF, 1, 0)), "relu6": straight((-INF, 0, 0, 0), (0, 6, 1, 0), (6, INF, 0, 6)),
     "hardtanh": straight((-INF, -1, 0, -1), (-1, 1, 1, 0), (1, INF, 0, 1)),
     "hardsigmoid": straight((-INF, -3, 0, 0), (-3, 3, Fraction(1, 6), 0.5), (3, INF, 0, 1)),
     "sigmoid": curved(sigmoid, lambda z: sigmoid(z) * sigmoid(-z), 1, 0),
@@ -113,31 +106,29 @@ def apart(k, c, slopes, dz, dv):
 BENDS = {"sigmoid": (0.25, 0.1, 0.13), "tanh": (1, 0.8, 2), "softplus": (1, 0.25, 0.1), "silu": (1.1, 0.5, 0.4)}
 BENDS["gelu"] = 1.13, 0.8, 0.8  # what the first three derivatives do not exceed
 def together(f, first, second, third, c, squares, left, right, d, fine):
-    """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z + p dv^2 + q dv dz + r dz^2, dv = f(y) - f(z), dz = y - z, over y, z and
-    dz in the boxes left, right and d. Over a rectangle of z and h = dz (or y, if that is known better) G is at most its
-    highest corner + width^2 / 8 |G_zz| + height^2 / 8 |G_hh|, the error of interpolation: |dv| <= first |dz|, its slope
-    by z is at most second |dz|, by y (or h) first, and so on. What may hold more is halved. `fine` and what rounding
-    may do are added; it is infinite if a sum may overflow, and as large as what c may lose."""
-    who, by = np.arange(c.shape[1]), np.where(left[1] - left[0] < d[1] - d[0], -1, 1)
-    cell, rest, peak = np.concatenate([right, np.where(by < 0, left, d)]), np.where(by < 0, d, left), np.r_[left, right, d]
-    peak = 4 + 4 * abs(peak).max(axis=0)
-    more = fine + (abs(c).sum(axis=0) + 4 * peak * abs(squares).sum(axis=0) + 1e-290) * peak / 2**47
+    """Bound G = c0 f(y) + c1 f(z) + c2 y + c3 z + p dv^2 + q dv h + r h^2, h = y - z, dv = f(y) - f(z), over boxes of
+    y, z and h (left, right, d). Over a rectangle of z and h it is at most its highest corner + width^2 / 8 |G_zz| +
+    height^2 / 8 |G_hh|, the error of interpolation; |dv| <= first |h|, which changes with z by at most second |h|, with
+    h by first. What may hold more is halved. `fine` |c|, and what rounding may do, is added (INF if sums overflow)."""
+    who, cell, far = np.arange(c.shape[1]), np.concatenate([right, d]), abs(np.r_[left, right, d]).max(axis=0)
+    line, square, peak = abs(c).sum(axis=0), abs(squares).sum(axis=0), 4 + 4 * far
+    more = fine * (line + square * abs(d).max(axis=0) ** 2) + (line + 4 * peak * square + 1e-290) * peak / 2**47
     best = np.full(c.shape[1], -1e300)  # what no pair is in has a bound all the same
     for cuts in range(60):
-        z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], rest[:, who]
-        v = np.where(is_y := by[who] < 0, h, u := h + by[who] * z)  # sums are rounded in order, so no pair is lost
-        fy, fz, (p, q, r) = np.float64(f(v)), np.float64(f(z[::2])).repeat(2, axis=0), squares[:, who]
-        value = a * fy + b * fz + m * v + n * z + (p * (fy - fz) + q * (v - z)) * (fy - fz) + r * (v - z) ** 2
-        np.maximum.at(best, who, np.where((u >= low) & (u <= high), value, -INF).max(axis=0))
-        far, (p, q, r) = np.where(is_y, abs(rest[:, who]), abs(h[:2])).max(axis=0), abs(squares[:, who])
-        turn, bent = np.minimum(2 * second, third * far), (2 * p * first + q) * (first + second * far) + q * first + 2 * r
+        z, h, (a, b, m, n), (low, high) = cell[[0, 0, 1, 1]], cell[[2, 3, 2, 3]], c[:, who], left[:, who]
+        y, (p, q, r) = z + h, squares[:, who]  # sums are rounded in order, so no pair is lost
+        fy, fz = np.float64(f(y)), np.float64(f(z[::2])).repeat(2, axis=0)
+        value = a * fy + b * fz + m * y + n * z + (p * (fy - fz) + q * h) * (fy - fz) + r * h * h
+        np.maximum.at(best, who, np.where((y >= low) & (y <= high), value, -INF).max(axis=0))
+        far, (p, q, r) = abs(h[:2]).max(axis=0), abs(squares[:, who])
+        turn, bent = np.minimum(2 * second, third * far), (2 * p * first + q) * (first + second * far) + 2 * r
         turns = (abs(a) + (q + 2 * p * first) * far) * turn + abs(a + b) * second + 2 * p * (second * far) ** 2
         size, middle = cell[[1, 3]] - cell[[0, 2]], cell[[0, 2]] + (cell[[1, 3]] - cell[[0, 2]]) / 2
-        wide, tall = size**2 / 7 * [np.where(is_y, abs(b) * second + bent, turns), abs(a) * second + bent]
-        bound = np.where((u < low).all(axis=0) | (u > high).all(axis=0), -INF, value.max(axis=0) + wide + tall)
+        wide, tall = size**2 / 7 * [turns, abs(a) * second + bent + q * first]
+        bound = np.where((y < low).all(axis=0) | (y > high).all(axis=0), -INF, value.max(axis=0) + wide + tall)
         if not (keep := ~(bound <= (best + more)[who])).any() or cuts == 59 or keep.sum() > 4000 * min(len(best), 32):
             break
-        flat = np.where(((u < low) | (u > high)).any(axis=0), size[0] >= size[1], wide >= tall)  # both, if it is cut
+        flat = np.where(((y < low) | (y > high)).any(axis=0), size[0] >= size[1], wide >= tall)  # both, if it is cut
         one, other = np.array([cell] * 2)
         one[3 - 2 * flat, range(len(who))] = other[2 - 2 * flat, range(len(who))] = np.where(flat, *middle)
         who, cell = np.tile(who[keep], 2), np.concatenate([one[:, keep], other[:, keep]], axis=1)
@@ -171,14 +162,12 @@ class Layer:  # z = weight v + bias and f(z) of each; a question adds where in a
                 s, reach = slope(touch), ends[:, bent] - touch
                 off = abs(g) * (1 + abs(touch)) / 2**48 + error(8, abs(g * s) + abs(h))  # of the tangent's slope
                 more[:, bent] = (g * s - h) * reach + 2 * off * abs(reach)
-            value = f(z)
-            more = more + abs(k) * (1 + abs(value)) * trusted / 2**48 + error(8, abs(k * value) + abs(m * z))
+            more = more + abs(k) * (1 + abs(value := f(z))) * trusted / 2**48 + error(8, abs(k * value) + abs(m * z))
             found = np.where(inside, (k * value - m * z + more).max(axis=0), -INF)
             best[..., rows] = np.maximum(best[..., rows], found)
         return best
     def values(self, box):  # bounds of f(z) over a box of z
-        signs = np.array([0 * box[0] - 1, 0 * box[0] + 1])
-        return signs * self.top(signs, 0 * box[0], *box)
+        return (signs := np.array([0 * box[0] - 1, 0 * box[0] + 1])) * self.top(signs, 0 * box[0], *box)
     def quotients(self, low, high):  # of (f(z) - f(z')) / (z - z') over a box: f' is monotone on a piece
         box = np.array([0 * low + INF, 0 * low - INF])
         for rows, start, stop, bend, _, slope in self.pieces:
@@ -192,10 +181,8 @@ class Layer:  # z = weight v + bias and f(z) of each; a question adds where in a
 def chain(kinds, prefix, arrays):
     return [Layer(arrays[f"{prefix}W{i}"], arrays[f"{prefix}b{i}"], [*map(str, k)]) for i, k in enumerate(kinds)]
 def enclosed(layers, person):  # bounds of what layers make of a person
-    box = real([person, person])
-    for layer in layers:
-        box = layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))
-    return box
+    carry = lambda box, layer: layer.values(minus(times(layer.weight, box), [-layer.bias, -layer.bias]))  # noqa: E731
+    return functools.reduce(carry, layers, real([person, person]))
 def digest(*parts):  # return the SHA-256 sum of texts, of numbers, and of layers: their shapes, activations and numbers
     told = [q for p in parts for q in ((repr((p.weight.shape, p.names)), *p.floats) if isinstance(p, Layer) else [p])]
     return hashlib.sha256(b"".join(q.encode() if isinstance(q, str) else q.tobytes() for q in told)).hexdigest()
@@ -266,13 +253,12 @@ class Question:
         self.ins, self.outs = np.hstack([d, *rest[::2]]), np.hstack([d, *rest[1::2]])  # of hidden layers
         self.starts, self.joints = np.cumsum([0, self.width, *map(len, rest[::2])]), {}
         self.ball = self.matrix if self.p == 2 and not self.phi else np.empty((0, self.width))  # if it is round
-        kinds = [{*layer.names} for layer in self.layers[: k - 1]] if manifest.get("version", 8) > 7 else [{}]
-        self.is_smooth = all(len(some) == 1 and some <= BENDS.keys() for some in kinds)
+        self.is_smooth = manifest["version"] > 7 and all({*a.names} in [{n} for n in BENDS] for a in chains[0][:-1])
     def digests(self):
         networks = [digest("likewise network 1", *layers) for layers in (self.network, self.phi) if layers]
         metric = digest(f"likewise metric 1 {self.p} {self.matrix.shape}", self.matrix, *networks[1:])
         parts = [networks[0], *(person.digest for person in self.people), metric]
-        parts.append(digest("\n".join([*parts, self.eps.hex()])))
+        parts += [digest("\n".join([*parts, self.eps.hex()]))]
         return dict(zip(("network", "left", "right", "metric", "problem"), parts))
     @functools.cached_property
     def equations(self):  # the equations that arguments multiply, as `Part.bound` lists them, and their sizes
@@ -283,31 +269,27 @@ class Question:
         for layer in self.layers:
             (weight, bias), source, z = layer.floats, stages[layer.source.start], stages[layer.z.start]
             rows += [weight @ source[side] + np.outer(bias, numbers[-1]) - z[side] for side in (LEFT, RIGHT)]
-        rows.append(-self.matrix @ stages[self.compared.start][DIFFERENCE])
-        rows += [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
-        rows.append(np.zeros((JOINTS, self.size)))  # see `Part.define`
+        limits = [np.outer(one.b, numbers[-1]) - one.A @ x for one, x in zip(self.people, stages[0])]
+        rows += [-self.matrix @ stages[self.compared.start][DIFFERENCE], *limits, np.zeros((JOINTS, self.size))]
         return real(np.concatenate(rows)), real(abs(np.concatenate(rows)))
     def tangents(self, t, b, far):
         """Return lines a >= slope b + offset that hold for gaps of t or more, |b| <= far. Straight: a - b >= t. Logits:
         tangents of a >= g(b) = logit(sigmoid(b) + t), convex as g' = s(1-s) / ((s+t)(1-s-t)) grows with s, and a = b"""
-        ones = np.ones(len(b))
         if not self.is_curved:
-            return real([ones, t * ones])
+            return real([b**0, t * b**0])
         require(0.0 <= t < 1.0 or not len(b), "a threshold is not between 0 and 1")
         p, q = (s := sigmoid(b)) + t, (r := sigmoid(-b)) - t
         slope, value = s * r / (p * q), np.log(p) - np.log(q)
         offset = value - slope * b - 2.0**-46 * (1 / p + 1 / q + 2) * (1 + abs(value) + slope * (far + 2 * abs(b)))
-        return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [ones, 0 * ones]))
+        return real(np.where((q > 1e-10) & (p > 1e-200), [slope, offset], [b**0, 0 * b]))
     def gap(self, t, value, weight=1.0):
         """Bound the gap if weight (a - g(b)) <= value: t if that is < 0; t + slack, slack = value / weight if straight;
         t + sigmoid(logit(p) + slack) - p, p = sigmoid(b) + t, if not: its top is at sigmoid(-slack / 2), or at t"""
         slack = (float(value) + 1e-280) / (float(weight) * (1 - 1e-12)) if 0 < weight < INF else INF  # floats underflow
-        if value < -1e-280:
-            return t
-        if self.is_curved:
+        if self.is_curved and not value < -1e-280:
             p = max(t, float(sigmoid(-slack / 2)), 1e-300)
             slack = p * (1 - p) * -math.expm1(-slack) / (p + (1 - p) * math.exp(-slack))
-        return t + slack + 1e-13 * (abs(t) + slack)
+        return t if value < -1e-280 else t + slack + 1e-13 * (abs(t) + slack)
 def take(file, form):  # read numbers from a proof, as struct names them; it raises an error where the file is too short
     return struct.unpack(form, file.read(struct.calcsize(form)))
 def vector(file, length):  # read numbers many of which are 0: a bit for each, then those that are not
@@ -317,8 +299,7 @@ def vector(file, length):  # read numbers many of which are 0: a bit for each, t
     require(np.isfinite(out).all(), "a number of the proof is not finite")
     return out
 class Part:
-    """Some of the pairs: a box[low or high, which part, number], which holds for those with a gap of `since` or more.
-    `cap` bounds the gap of all. `differ` marks groups of other categories. Parts can be put beside each other."""
+    """Pairs, parts beside each other: box[low or high, part, number] of gaps of `since` or more; `cap` bounds all."""
     def __init__(self, question):
         self.question, self.since, self.cap, self.alive = question, *np.array([[-INF], [INF]]), np.array([True])
         self.tops, self.differ = np.full((1, JOINTS), INF), np.zeros((1, len(question.one.groups)), dtype=bool)
@@ -367,9 +348,9 @@ class Part:
             d - x_left + x_right = 0, the same of every z and v       W v + bias - z = 0, left and right, of every layer
             w - A d = 0, A being the metric's (multipliers mu)        b - A x >= 0, left and right: the side constraints
             R - g >= 0, g being what a slot defines, a function of differences, and R what `join` bounds it by
-        (the last two times numbers >= 0): nothing, or what is not below 0. The sum is then bounded piece by piece: x
-        and d by `people`, v = f(z) with z by `top`, dv with dz by `apart`, or all of a neuron by `together`, mu.w by
-        Hoelder's eps ||mu||_q, 1/p + 1/q = 1 (a smaller q makes it larger). Rounding counts times what it is of."""
+        (these two times numbers >= 0): nothing, or what is not below 0. The sum is then bounded piece by piece: x and d
+        by `people`, v = f(z) with z by `top`, dv with dz by `apart`, or a whole neuron by `together`, mu.w by Hoelder's
+        eps ||mu||_q, 1/p + 1/q = 1 (a smaller q makes it larger). Rounding counts times what it is of."""
         question, count, p, w = self.question, len(targets), self.question.p, weights.sum(axis=1)
         lines, target = (np.zeros((n, question.size), dtype=y.dtype) for n in (len(points), count))
         slope, offset = question.tangents(t, points, float(abs(self.box[:, self.alive, question.b]).max()))
@@ -401,9 +382,8 @@ class Part:
         some = np.nonzero(((abs(m) + abs(k))[:, :2].max(1) > 1e-12 * abs(k[:, 2])) & (k[:, 2] != 0) & rows[:, None])
         c = np.array([k[:, 0] + k[:, 2], k[:, 1] - k[:, 2], m[:, 0] + m[:, 2], m[:, 1] - m[:, 2]])
         ends = np.nextafter(np.broadcast_to(z, (2, *k.shape)).astype(np.float64), SIGNS * INF)[..., some[0], :, some[1]]
-        c = c[:, *some].astype(np.float64)
-        top = together(layer.pieces[0][4], *BENDS[layer.names[0]], c, 0 * c[:3], *ends.T, fine * abs(c).sum(axis=0))
-        top = real(top)
+        c, f = c[:, *some].astype(np.float64), layer.pieces[0][4]
+        top = real(together(f, *BENDS[layer.names[0]], c, 0 * c[:3], *ends.T, fine))
         is_less = top < upper_sum(terms.swapaxes(1, 2)[some])
         terms[some[0][is_less], :, some[1][is_less]] = top[is_less, None] * [1, 0, 0]
     def define(self, file):  # read a function -g of differences, weights by which `join` bounds g; last slots change
@@ -416,21 +396,19 @@ class Part:
         require(is_small and is_new, "a joint bound too wide, or of no new slot")
         require(not np.delete(row, [*question.ins, *question.outs]).any(), "a joint bound of more than differences")
         d, *on, (ball,) = np.split(weights, np.cumsum([width, *np.repeat(heights, 2)]))
-        question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball * bool(len(question.ball)), bowls
+        question.joints[slot] = row, np.hstack([d, *on[::2]]), np.hstack(on[1::2]), ball, bowls
         question.equations[0][slot - JOINTS], question.equations[1][slot - JOINTS] = real(row), real(abs(row))
         self.tops[:, slot] = INF
         self.settle()
-        if self.alive.any():
-            self.join(slot, self.alive)
+        _ = self.alive.any() and self.join(slot, self.alive)
     def join(self, slot, which):
         """Bound g of a slot over some parts; what bounds it over a part bounds it over parts of that. Every pair has
             (high - n)(n - low) >= 0, n = d or dz    (s1 dz - dv)(dv - s0 dz) >= 0    eps^2 - ||A d||^2 >= 0, if p = 2
-        and no embedding; s0, s1 are slopes, and dz is W d, or W dv of the layer before: all are forms in d, dv and 1.
-        If R - g, less these times numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The last
-        dv are in g alone, times c: relus are convex, so dv is at most (left z's slope) dz, which may take its place
-        if c > 0, and at least (right z's slope) dz, if c < 0: the slopes of one side are enough.
-        Of smooth neurons, top - p dv^2 - q dv dz - r dz^2 - e dv - f dz >= 0 is in the place of slopes: the numbers are
-        the record's, the last dv are left out (p = q = 0, e = c), and tops are those of `together`, added to R."""
+        and no embedding; s0, s1 are slopes; dz is W d, or W dv of the layer before: all are forms in d, dv and 1. If
+        R - g, less these times numbers >= 0, is nowhere negative, g <= R. A d that is [0, 0] is left out. The last dv
+        are in g alone, times c: a relu's is at most (left z's slope) dz, which may take its place if c > 0, at least
+        (right z's slope) dz, if c < 0. Of smooth neurons, top - p dv^2 - q dv dz - r dz^2 - e dv - f dz >= 0 takes the
+        place of slopes, with the record's numbers (of the last: p = q = 0, e = c) and the tops of `together`."""
         question, some, n = self.question, np.flatnonzero(which & self.alive), len(self.question.ins)
         (row, on, on_slopes, on_ball, bowls), starts, width = question.joints[slot], question.starts, question.width
         *slopes, last = self.slopes[: len(starts) - 2]
@@ -450,10 +428,9 @@ class Part:
         (low, high), (s0, s1), numbers = ends[:, :, :n][:, :, kept[:-1]], ends[:, :, n:], np.hstack([d, dz])
         own, through = np.append(row[question.outs], 0)[in_y] * free, row[question.ins[width:], None]
         g, size = (of(own) + of(through * dz).sum(axis=1, keepdims=True) for of in (np.negative, abs))
-        if question.is_smooth:
-            (a, b), by, top = self.bowls(bowls, -row[question.outs[starts[-2] :]], some, dz, dv, one)
-        else:
-            (a, b), by, top = (s1 * dz - dv, dv - s0 * dz), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0], 0
+        (a, b), by, top = (
+            self.bowls(bowls, -row[question.outs[starts[-2] :]], some, dz, dv, one) if question.is_smooth else
+            ((s1 * dz - dv, dv - s0 * dz), on_slopes * np.where(s1 - s0 < 1e-9, 1024, 1)[..., 0], 0))
         left = np.hstack([high * one - numbers, a, question.eps * one, -ball, g])
         right = np.hstack([numbers - low * one, b, question.eps * one, ball, one])
         weights = [np.where(free[:, 0, :m], on[:width][kept[:width]], 1), np.tile(on[width:], (len(some), 1)), by]
@@ -461,20 +438,16 @@ class Part:
         tops = least(left, right, weights, np.hstack([abs(left[:, :-1]), size])) + top
         self.tops[some, slot] = np.minimum(self.tops[some, slot], tops)
     def bowls(self, numbers, last, some, dz, dv, one):  # of smooth neurons: top - bowl as products, and the tops' sum
-        numbers, total, end = numbers.copy(), [], 0
-        numbers[:2, -len(last) :], numbers[3, -len(last) :] = 0, last
-        (p, q, r, e, f), m = numbers[..., None], dv.shape[1]
-        for layer in self.question.layers[: len(self.question.starts) - 2]:
-            start, end = end, end + len(layer.names)
-            *squares, e_own, f_own = np.tile(numbers[:, start:end], len(some))
-            box = np.nextafter(self.triple(layer.z)[:, some].astype(np.float64), SIGNS * INF).swapaxes(1, 2)
-            box = box.reshape(2, 3, -1).swapaxes(0, 1)
-            long, lines = abs(box[2]).max(axis=0), np.array([e_own, -e_own, f_own, -f_own])
-            fine = 1e-7 * long * (long * abs(np.array(squares)).sum(axis=0) + abs(lines[::2]).sum(axis=0))
-            top = together(layer.pieces[0][4], *BENDS[layer.names[0]], lines, np.array(squares), *box, fine)
-            total.append(top.reshape(len(some), -1))
+        numbers, m, tops, ends = numbers.copy(), dv.shape[1], [], self.question.starts[2:-1] - self.question.width
+        numbers[:2, m:], numbers[3, m:] = 0, last
+        for layer, own in zip(self.question.layers, np.split(numbers, ends, axis=1)):
+            box = np.nextafter(self.triple(layer.z)[:, some].astype(np.float64), SIGNS * INF).transpose(2, 0, 1, 3)
+            c, box = np.tile(own, len(some)), box.reshape(3, 2, -1)
+            lines, f = c[[3, 3, 4, 4]] * [[1], [-1], [1], [-1]], layer.pieces[0][4]
+            tops.append(together(f, *BENDS[layer.names[0]], lines, c[:3], *box, 1e-9).reshape(len(some), -1))
+        p, q, r, e, f = numbers[..., None]
         rows = np.hstack([dv, dz]), np.hstack([-p[:m] * dv - q[:m] * dz[:, :m] - e[:m] * one, -r * dz - f * one])
-        return rows, np.ones(rows[0].shape[:2]), upper_sum(np.hstack(total))
+        return rows, np.ones(rows[0].shape[:2]), upper_sum(np.hstack(tops))
     def use(self, t, points, targets, weights, y):  # take what arguments bound: a target, or the gap
         self.settle()
         shown = self.bound(t, points, targets, weights, y) if self.alive.any() else ()
@@ -493,16 +466,12 @@ class Part:
             ends.append(real(low + count * step + (sign * off * step if k >= 2 * width and count else 0.0))[()])
         self.box[end, 0, k] = sign * min(sign * one for one in ends)
     def split(self, file, tag):  # return the two parts of a split, which together cover this one
-        question, halves = self.question, [copy.copy(self), copy.copy(self)]
-        for half in halves:
-            half.box, half.differ, half.tops = self.box.copy(), self.differ.copy(), self.tops.copy()
-            half.tops[:, -1] = INF
+        question, half, self.tops[:, -1] = self.question, copy.copy(self), INF
+        half.box, half.differ, half.tops, halves = self.box.copy(), self.differ.copy(), self.tops.copy(), [half, self]
         if tag == b"Z":  # a number up to a value, or from it on
             k, value = take(file, "<Id")
             require(k < question.size - 1 and math.isfinite(value), "a split of no number")
-            for half, sign in zip(halves, (1, -1)):
-                half.narrow(k, sign, real(value)[()])
-            return halves
+            return [half.narrow(k, sign, real(value)[()]) or half for half, sign in zip(halves, (1, -1))]
         side, group = take(file, "<BH")
         require(tag in (b"C", b"S") and side < 3 and group < len(question.one.groups), "a split of nothing there is")
         columns = question.one.groups[group]
@@ -541,11 +510,9 @@ def upper_bound(question, file):  # the largest gap that a proof's tree leaves; 
     while todo:
         part, last = todo.pop(), None
         while (tag := take(file, "c")[0]) in (b"A", b"J"):
-            if last:
-                part.use(*last)
+            _ = last and part.use(*last)
             last = arguments(question, file) if tag == b"A" else part.define(file)
-        if last and (tag != b"E" or last[2] != [(0, 0)]):
-            last = part.use(*last)
+        last = part.use(*last) if last and (tag != b"E" or last[2] != [(0, 0)]) else last
         if tag == b"E":
             last = last or (leaves[-1][1][0] if leaves else -INF, *nothing)
             last[4][:, -1] = 0  # the last slot may be another one by the time that this is looked at
@@ -581,8 +548,8 @@ def lower_bound(question, one, other):  # the gap of a pair that exists and is s
     far = sizes.max(initial=0) if p == INF else sum(sizes**power) if p == power else real(norm(sizes, p))[()]
     require(far <= Fraction(question.eps) ** power, "the pair is not within eps")
     EXACT[0] = False
-    low, high = minus(enclosed(question.network, one), enclosed(question.network, other))
-    return max(0.0, float(low[0]), -float(high[0]))
+    (low,), (high,) = minus(enclosed(question.network, one), enclosed(question.network, other))
+    return max(0.0, float(low), -float(high))
 def derive(found, archive, model, network, exact):  # both bounds, and what they rest on, into `found`
     manifest, arrays = json.loads(archive.open("manifest.json").read(LIMIT)), unpacked(archive.open("arrays.npz"))
     if manifest["format"] != "likewise certificate" or manifest["version"] not in range(1, 9):

@@ -94,6 +94,7 @@ def read_record(file: Any, question: Any, tag: bytes) -> bytes:
         checker.take(file, "<B")
         checker.vector(file, question.size)
         checker.vector(file, 2 * len(question.ins) - question.width + 1)
+        checker.vector(file, 5 * (len(question.ins) - question.width) * question.is_smooth)
     elif tag == b"Z":
         checker.take(file, "<Id")
     elif tag in (b"C", b"S"):

@@ -24,7 +24,7 @@ from likewise.search.primal import Primal
 SEED, NAME = 2, "proof/0.bin"
 CASES = [("relu", 2.0), ("relu", np.inf), ("tanh", 2.0)]
 
-Record = tuple[int, np.ndarray, np.ndarray]
+Record = tuple[int, np.ndarray, np.ndarray, np.ndarray]  # slot, row, weights, bowls
 
 
 def problem(kind: str, p: float) -> lw.Problem:
@@ -65,16 +65,20 @@ def joints(it: Opened) -> list[tuple[int, int]]:
 
 
 def record_of(it: Opened) -> Record:
-    """Return slot, row and weights of the first joint bound of a proof."""
+    """Return slot, row, weights and bowls of the first joint bound of a proof."""
     question, (start, end) = question_of(it), joints(it)[0]
     file = io.BytesIO(it.proofs[NAME][start + 1 : end])
     (slot,), row = checker.take(file, "<B"), checker.vector(file, question.size)
-    return slot, row, checker.vector(file, 2 * len(question.ins) - question.width + 1)
+    weights, hidden = (
+        checker.vector(file, 2 * len(question.ins) - question.width + 1),
+        len(question.ins) - question.width,
+    )
+    return slot, row, weights, checker.vector(file, 5 * hidden * question.is_smooth)
 
 
 def written(record: Record) -> bytes:
-    slot, row, weights = record
-    return b"J" + bytes([slot]) + sparse(row) + sparse(weights)
+    slot, row, weights, bowls = record
+    return b"J" + bytes([slot]) + sparse(row) + sparse(weights) + (sparse(bowls) if len(bowls) else b"")
 
 
 def changed(path: Path, change: Callable[[Record, checker.Question], bytes]) -> Path:
@@ -126,7 +130,18 @@ def test_a_lower_claim_is_refused(case, folder):
 
 
 def scaled(by: float) -> Callable[[Record, checker.Question], bytes]:
-    return lambda record, question: written((record[0], record[1], by * record[2]))
+    return lambda record, question: written((*record[:2], by * record[2], record[3]))
+
+
+def bent(row: int, by: float) -> Callable[[Record, checker.Question], bytes]:
+    """Change p, q, r, e or f of all bowls, where there are any."""
+
+    def change(record: Record, question: checker.Question) -> bytes:
+        if len(record[3]):
+            record[3].reshape(5, -1)[row] *= by
+        return written(record)
+
+    return change
 
 
 def moved(name: str, by: float) -> Callable[[Record, checker.Question], bytes]:
@@ -144,12 +159,13 @@ def moved(name: str, by: float) -> Callable[[Record, checker.Question], bytes]:
 CHANGES = {
     **{f"weights times {by}": scaled(by) for by in (0.0, 0.5, 0.99, 1.01, 2.0, 1e6, 1e-6, -1.0)},
     **{f"{name} times {by}": moved(name, by) for name in ("nu", "both", "turn") for by in (0.0, 0.5, 1.1, -1.0)},
+    **{f"{name} times {by}": bent(k, by) for k, name in enumerate("pqref") for by in (0.0, 0.9, 1.2, -1.0, 1e6)},
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_changed_is_derived_again(name, folder):
-    for case in CASES[:2]:
+    for case in CASES:
         path = honest(case, folder)
         claimed, pair = checker.check(path)["claimed"][1], checker.check(path)["lower"]
         found = checker.check(changed(path, CHANGES[name]))
@@ -223,7 +239,7 @@ def pairs_of(part: checker.Part, it: Opened, count: int, rng: np.random.Generato
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_derived_holds_for_pairs(case, folder):
     it = Opened.of(honest(case, folder))
-    rng, (slot, row, weights), shown, seen = np.random.default_rng(5), record_of(it), 0, 0
+    rng, (slot, row, weights, bowls), shown, seen = np.random.default_rng(5), record_of(it), 0, 0
     for _ in range(25):
         question = question_of(it)
         part, width = checker.Part(question), question.width
@@ -235,7 +251,7 @@ def test_what_is_derived_holds_for_pairs(case, folder):
         new[places] = row[places] + rng.choice([0.0, 0.3]) * rng.normal(size=len(places))
         own = weights * rng.uniform(0.8, 1.5, size=len(weights))
         with np.errstate(all="ignore"):
-            part.define(io.BytesIO(written((slot, new, own))[1:]))
+            part.define(io.BytesIO(written((slot, new, own, bowls * rng.uniform(0.8, 1.3, size=len(bowls))))[1:]))
         top, pairs = part.tops[0, slot], pairs_of(part, it, 4000, rng)
         g = -(pairs["d"] @ new[question.ins[:width]] + pairs["dz"] @ new[question.ins[width:]])
         g -= pairs["dv"] @ new[question.outs[width:]]
@@ -251,7 +267,7 @@ def test_what_is_derived_holds_for_pairs(case, folder):
 def test_a_phase_that_is_known_on_one_side_is_used_as_far_as_it_holds(sign, side, end, folder):
     """sign (dv - s dz) of one neuron, s its slope on that side: bounded by next to nothing on the right side alone."""
     it = Opened.of(honest(CASES[0], folder))
-    slot, row, weights = record_of(it)
+    slot, row, weights, bowls = record_of(it)
     tops, tightness = [], []
     for neuron in range(6):
         question = question_of(it)
@@ -262,7 +278,7 @@ def test_a_phase_that_is_known_on_one_side_is_used_as_far_as_it_holds(sign, side
         with np.errstate(all="ignore"):
             own = np.full_like(weights, 1e-6)
             own[width + 6 + neuron], own[-1] = 1.0, 1e-4  # of its slope, and of the ball
-            part.define(io.BytesIO(written((slot, new, own))[1:]))
+            part.define(io.BytesIO(written((slot, new, own, bowls))[1:]))
         pairs = pairs_of(part, it, 4000, np.random.default_rng(neuron))
         g = sign * (pairs["dv"][:, neuron] - (end == 0) * pairs["dz"][:, neuron])
         assert (g <= part.tops[0, slot]).all()
@@ -357,15 +373,15 @@ def test_the_slot_that_may_be_defined_again_closes_nothing(folder):
 
 def test_the_slot_that_may_be_defined_again_is_not_handed_down(folder):
     it = Opened.of(honest(CASES[0], folder))
-    _, row, weights = record_of(it)
+    _, row, weights, bowls = record_of(it)
     with np.errstate(all="ignore"):
         for slot, is_kept in ((3, True), (15, False)):
             part = checker.Part(question_of(it))
-            part.define(io.BytesIO(written((slot, row, weights))[1:]))
+            part.define(io.BytesIO(written((slot, row, weights, bowls))[1:]))
             assert np.isfinite(part.tops[0, slot])
             halves = part.split(io.BytesIO(struct.pack("<Id", 0, 0.1)), b"Z")
             assert all(np.isfinite(half.tops[0, slot]) == is_kept for half in halves)
-        part.define(io.BytesIO(written((15, 2 * row, weights))[1:]))
+        part.define(io.BytesIO(written((15, 2 * row, weights, bowls))[1:]))
         twice = part.tops[0, 15]
-        part.define(io.BytesIO(written((15, row, weights))[1:]))
+        part.define(io.BytesIO(written((15, row, weights, bowls))[1:]))
     assert part.tops[0, 15] < twice  # of the function that it was defined as last

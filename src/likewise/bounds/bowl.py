@@ -2,10 +2,10 @@
 
     p dv^2 + q dz dv + r dz^2 + e dv + f dz <= top       for all pairs of a neuron's intervals
 
-Squares of slopes alone, (dv - s0 dz)(dv - s1 dz) <= 0, know the steepest and the flattest slope anywhere. A bowl may have
-any numbers: it sees that a long dz has no slope as steep as a short one, and that an S bends away on both sides. They
-are found on a sample of pairs (`bounds.joint`); the top that counts is that of `pairs.largest`, whatever the sample
-missed.
+Squares of slopes alone, (dv - s0 dz)(dv - s1 dz) <= 0, know the steepest and the flattest slope anywhere. A bowl may
+have any numbers: it sees that a long dz has no slope as steep as a short one, and that an S bends away on both sides.
+They are found on a sample of pairs (`bounds.joint`); the top that counts is that of `pairs.largest`, whatever the
+sample missed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Bowls:
         p, q, r, e, f = numbers
         size = self.unit * ((np.abs(numbers[:3]) * self.unit).sum(axis=0) + np.abs(numbers[3:]).sum(axis=0))
         terms = Terms(e, -e, f, -f, np.array([p, q, r]))
-        return largest(self.activation, terms, self.left, self.right, self.dz, CLOSE * size) + 1.5 * CLOSE * size
+        highest = largest(self.activation, terms, self.left, self.right, self.dz, CLOSE * size)
+        return np.asarray(highest + 1.5 * CLOSE * size)
 
 
 def bowls(network: Network, layers: Sequence[LayerBounds]) -> list[Bowls]:

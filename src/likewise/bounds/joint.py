@@ -16,37 +16,34 @@ five numbers of any sign; that a bowl's top is high enough for a sample of pairs
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from likewise.activations import by_name
 from likewise.bounds.bowl import NUMBERS, bowls
 from likewise.bounds.difference import slopes
 from likewise.bounds.interval import Box
+from likewise.bounds.newton import Look, factored, followed, look
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.network import Layer
 from likewise.problem import Problem
 from likewise.rounding import UNIT, Array
 
-COST = 1e-6  # of a number, beside its product's size: some could grow without end and bring nothing
-STEPS, FALL, CLOSE = 300, 0.3, 1e-4  # of the search: at most, by how much barriers fall, and how close it comes
 ROOM = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # relative, added to the bound until its form passes
 CURVED = (
     1e-3  # relative: a checker's intervals of curves are a little narrower, which may raise a bound of given weights
 )
 OFF = 1e-9  # relative, by how much a form must be positive: a checker needs room of its own, and has other last digits
-EACH = 0.02  # of a barrier, what counts for one pair of a bowl's sample
-ENOUGH = 0.1  # of what a step promises, to take it
-CENTRED, BEGIN, AGAIN = 2.0, 0.03, 1e-3  # how much a step may promise, beside a barrier, for it to fall; the first one's size
+BEGIN, AGAIN = 0.03, 1e-3  # the first barrier of bowls, beside the bound: to begin with, and on a finer sample
 LOOSE = 1e-6  # relative, added to weights beside bowls: the best make a form that is all but flat somewhere
-RIDGE = 1e-13  # relative, for steps that hardly anything tells
 LEAST = 1e-300  # in place of a number that is 0
-FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0, "bowl": 1e-2}  # what to begin with, beside what it multiplies
+# What to begin with, beside what it multiplies.
+FIRST = {"d": 1e-2, "dz": 1e-3, "slope": 1e-2, "ball": 100.0, "bowl": 1e-2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +148,7 @@ class Forms:
 
     def spare(self, weights: Array) -> Array:
         """Return by how much the tops are above bowls, at every pair of the sample."""
-        return np.einsum("jkc,cj->jk", self.sample, weights[self.is_bowl].reshape(NUMBERS + 1, -1))
+        return np.asarray(np.einsum("jkc,cj->jk", self.sample, weights[self.is_bowl].reshape(NUMBERS + 1, -1)))
 
     def _interval(self, rows: Array, low: Array, high: Array, kind: str) -> tuple[Array, Array, list[str]]:
         constant = np.zeros_like(rows)
@@ -222,8 +219,8 @@ class Forms:
 
     def _unit(self, g: Array) -> float:
         """Return about how large a function is."""
-        last = np.abs(self.last) @ self._layers[-1].dv.magnitude if len(self.last) else 0.0
-        return float(np.abs(g) @ self.sizes + last) / (len(g) + len(self.last)) ** 0.5
+        last = float(np.abs(self.last) @ self._layers[-1].dv.magnitude) if len(self.last) else 0.0
+        return (float(np.abs(g) @ self.sizes) + last) / math.sqrt(len(g) + len(self.last))
 
     def _topped(self, upper: float, weights: Array) -> tuple[float, Array]:
         """Return numbers with tops that hold for every pair, and the bound that comes of it."""
@@ -259,7 +256,7 @@ class Forms:
             sized = joint.bowls * self.units ** np.array([2, 2, 2, 1, 1])[:, None]
             weights[1] = np.concatenate([sized.ravel(), 0 * self.units])
             weights[1] = self._topped(0.0, np.concatenate(weights))[1][self.is_bowl]
-        return self._look(self.objective(joint.nu, joint.both, joint.turn), np.concatenate(weights))
+        return look(self, self.objective(joint.nu, joint.both, joint.turn), np.concatenate(weights))
 
     def _wide(self, weights: Array) -> tuple[Array, float, Array]:
         """Return weights with a place for every column, whether it can differ or not, and for a ball; and bowls."""
@@ -283,7 +280,7 @@ class Forms:
         )  # a layer's are small beside the last one's
         smaller = np.where(np.isin(kinds, ["dz", "slope"]), 2.0**-depth, 1.5)
         for _ in range(60):
-            if _factor(-self.form(first)[1:, 1:]) is not None:
+            if factored(-self.form(first)[1:, 1:]) is not None:
                 return np.asarray(first)
             first = first * smaller
         return None
@@ -301,7 +298,7 @@ class Forms:
             tops = -np.einsum("jkc,cj->jk", self.sample[:, :, :NUMBERS], numbers).min(axis=1)
             tops = tops + 0.1 * np.abs(tops) + size
             first[self.is_bowl] = np.concatenate([numbers.ravel(), tops])
-            if _factor(-self.form(first * far)[1:, 1:]) is not None:
+            if factored(-self.form(first * far)[1:, 1:]) is not None:
                 return np.asarray(first * far)
             far = np.where(self.is_bowl, 1.0, 1.5 * far)
         return None
@@ -316,104 +313,10 @@ class Forms:
         g, at = by * g, self._first(by)
         if at is None:
             return []
-        found = self._followed(g, at, BEGIN if self.bowls else None, deadline)
+        found = followed(self, g, at, BEGIN if self.bowls else 0.1 / (len(at) + len(g)), deadline)
         if self.bowls and time.monotonic() < deadline:
-            found += self._followed(g, self.refine(found[-1][1]), AGAIN, deadline)
+            found += followed(self, g, self.refine(found[-1][1]), AGAIN, deadline)
         return found
-
-    def _followed(self, g: Array, at: Array, begin: float | None, deadline: float) -> list[tuple[float, Array]]:
-        """Return what Newton's method comes to from some numbers on, as barriers fall."""
-        here, found = self._look(g, at), []
-        assert here is not None
-        count = len(g) + int((~self.is_bowl).sum()) + EACH * self.sample.shape[0] * self.sample.shape[1]
-        barrier, best = (0.1 / (len(at) + len(g)) if begin is None else begin) * abs(here.upper), here
-        for _ in range(STEPS):
-            step, gain = here.step(barrier, self)
-            share = min(1.0, 0.99 / max(self._falls(here, step), 1e-300))
-            value = here.value(barrier, self)
-            for _ in range(30):
-                there = self._look(g, here.weights + share * step)
-                if there is not None and there.value(barrier, self) < value - (ENOUGH * share * gain if self.bowls else 0.0):
-                    break
-                share, there = share / 2, None
-            here = there or here
-            best = here if here.upper < best.upper else best
-            if time.monotonic() > deadline or barrier * count < CLOSE * abs(best.upper):
-                break
-            if there is None or gain < (CENTRED * barrier if self.bowls else 0.1 * barrier * len(at)):
-                barrier *= FALL
-                found.append((here.upper, here.weights))
-        return [*found, (best.upper, best.weights)]
-
-    def _falls(self, here: Look, step: Array) -> float:
-        """Return the largest share that a number, or what a top has to spare, would lose by a whole step."""
-        falls = [-step[~self.is_bowl] / here.weights[~self.is_bowl]]
-        if self.bowls:
-            falls.append((-self.spare(step) / self.spare(here.weights)).ravel())
-        return float(np.concatenate(falls).max(initial=0.0))
-
-    def _look(self, g: Array, weights: Array) -> Look | None:
-        total = self.form(weights)
-        factor = _factor(-total[1:, 1:])
-        if factor is None or not (weights[~self.is_bowl] > 0.0).all():
-            return None
-        b = g[1:] + 2 * total[0, 1:]
-        x = cho_solve(factor, b) / 2
-        return Look(weights, factor, np.concatenate([[1.0], x]), float(total[0, 0] + b @ x / 2))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """What some numbers make: the factor of their form, the y where the bound is met, and the bound."""
-
-    weights: Array
-    factor: tuple[Array, bool]
-    y: Array
-    upper: float
-
-    def ellipsoid(self, rows: Array) -> tuple[Array, Array]:
-        """Return where rows of (1, y) are at that y, and how far they get from there per root of the bound given up."""
-        return rows @ self.y, (rows[:, 1:] * cho_solve(self.factor, rows[:, 1:].T).T).sum(axis=1)
-
-    def value(self, barrier: float, forms: Forms) -> float:
-        """Return the bound with what keeps the numbers positive, and small."""
-        positive, spare = self.weights[~forms.is_bowl], forms.spare(self.weights)
-        if not (spare > 0.0).all():
-            return np.inf
-        logs = 2 * np.log(np.diag(self.factor[0])).sum() + np.log(positive).sum() + EACH * np.log(spare).sum()
-        return self.upper + COST * float(forms.products[~forms.is_bowl] @ positive) - barrier * float(logs)
-
-    def step(self, barrier: float, forms: Forms) -> tuple[Array, float]:
-        """Return Newton's step for the bound less the barrier times log det of the form and logs of the numbers.
-
-        And what it promises to gain.
-        """
-        each = np.arange(len(self.weights))
-        one, other = forms.one[:, 1:], forms.other[:, 1:]
-        at_one, at_other = forms.one @ self.y, forms.other @ self.y
-        inverse = cho_solve(self.factor, np.eye(one.shape[1]))
-        left, right = one @ inverse, other @ inverse
-        slope = np.add.reduceat(at_one * at_other + barrier * (left * other).sum(axis=1), each)
-        rise = np.add.reduceat(at_one[:, None] * other + at_other[:, None] * one, each, axis=0)
-        crossed = left @ other.T
-        bend = 0.5 * barrier * ((left @ one.T) * (right @ other.T) + crossed * crossed.T)
-        bend = np.add.reduceat(np.add.reduceat(bend, each, axis=0), each, axis=1) + 0.5 * (rise @ inverse @ rise.T)
-        inward = 1.0 / np.where(forms.is_bowl, np.inf, self.weights)
-        slope = slope + np.where(forms.is_bowl, 0.0, COST * forms.products) - barrier * inward
-        bend = bend + np.diag(barrier * inward**2)
-        if forms.bowls:
-            drawn = forms.sample / forms.spare(self.weights)[:, :, None]
-            slope[forms.is_bowl] -= EACH * barrier * drawn.sum(axis=1).T.ravel()
-            own = EACH * np.einsum("jkc,jkd->cdj", drawn, drawn)
-            at = np.flatnonzero(forms.is_bowl).reshape(NUMBERS + 1, -1)
-            bend[at[:, None], at[None]] += barrier * own
-            slope[forms.is_fixed], bend[forms.is_fixed], bend[:, forms.is_fixed] = 0.0, 0.0, 0.0
-            bend[forms.is_fixed, forms.is_fixed] = 1.0
-        sized = 1.0 / np.sqrt(np.maximum(np.diag(bend), 1e-300))
-        scaled = _factor(bend * sized * sized[:, None] + RIDGE * np.eye(len(bend)))
-        down = -slope * sized
-        step = cho_solve(scaled, down) if scaled is not None else down
-        return np.asarray(step * sized), float(down @ step)
 
 
 def _slopes(layer: Layer, b: LayerBounds, last: Array) -> Box:
@@ -429,11 +332,3 @@ def _slopes(layer: Layer, b: LayerBounds, last: Array) -> Box:
     lower = np.where(is_left, left.lower, np.where(is_right, right.lower, b.slope.lower))
     upper = np.where(is_left, left.upper, np.where(is_right, right.upper, b.slope.upper))
     return Box(lower, upper)
-
-
-def _factor(matrix: Array) -> tuple[Array, bool] | None:
-    try:
-        factor = cho_factor(matrix, lower=True, check_finite=False)
-    except (LinAlgError, ValueError):
-        return None
-    return factor if bool(np.isfinite(np.diag(factor[0])).all()) else None

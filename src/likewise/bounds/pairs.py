@@ -1,15 +1,15 @@
-"""Pairs: the largest value of a function of one neuron's z and f(z), left and right, over the intervals of both and of dz:
+"""Pairs: the largest value of a function of a neuron's z and f(z), left and right, over intervals of both and of dz:
 
     a f(zl) + b f(zr) + c zl + d zr  +  p dv^2 + q dz dv + r dz^2,       dz = zl - zr, dv = f(zl) - f(zr)
 
-A neuron's two values are bounded together, which sees what lines of either value alone do not: dv is a share of dz that
-depends on where z is, and on how large dz is. With z = zr and h = dz the function is G(z, h). Over a rectangle of widths
-w and u it exceeds the largest of its four corners by at most
+A neuron's two values are bounded together, which sees what lines of either value alone do not: dv is a share of dz
+that depends on where z is, and on how large dz is. With z = zr and h = dz the function is G(z, h). Over a rectangle of
+widths w and u it exceeds the largest of its four corners by at most
 
     w^2 / 8 max |G_zz| + u^2 / 8 max |G_hh|       (the error of interpolation, first in z, then in h)
 
-Let F1, F2 and F3 bound the first three derivatives of f. dv changes with h by f'(zl), with z by f'(zl) - f'(z), which is
-at most F2 |h|, as |dv| is at most F1 |h|; its second derivatives are at most F2 and Z = min(2 F2, F3 |h|). So
+Let F1, F2 and F3 bound the first three derivatives of f. dv changes with h by f'(zl), with z by f'(zl) - f'(z): at most
+F2 |h|, as |dv| is at most F1 |h|; its second derivatives are at most F2 and Z = min(2 F2, F3 |h|). So
 
     |G_hh| <= |a| F2 + |p| (2 F1^2 + 2 F1 F2 |h|) + |q| (2 F1 + F2 |h|) + 2 |r|
     |G_zz| <= |a| Z + |a + b| F2 + |p| (2 (F2 h)^2 + 2 F1 |h| Z) + |q h| Z
@@ -52,7 +52,7 @@ class Terms:
     def size(self, far: Array) -> Array:
         """How large they are together, where no number is larger than `far`."""
         lines = np.abs(self.left_value) + np.abs(self.right_value) + np.abs(self.left) + np.abs(self.right)
-        return lines + 16 * far * np.abs(self.squares).sum(axis=0)
+        return np.asarray(lines + 16 * far * np.abs(self.squares).sum(axis=0))
 
     def value(self, left: Array, right: Array, f_left: Array, f_right: Array) -> Array:
         """Return the function of given z and f(z)."""
@@ -62,9 +62,7 @@ class Terms:
         return np.asarray(lines + (p * dv + q * dz) * dv + r * dz * dz)
 
 
-def largest(
-    activation: Activation, terms: Terms, left: Box, right: Box, dz: Box, enough: Array | None = None
-) -> Array:
+def largest(activation: Activation, terms: Terms, left: Box, right: Box, dz: Box, enough: Array | None = None) -> Array:
     """Bound the function of every neuron from above, for an activation that has `bends`; see above why it holds.
 
     Only rectangles without a pair (z + h is outside of zl's interval), or whose bound is within `enough` of what is

@@ -122,8 +122,8 @@ def placed(network: Network, layers: Sequence[LayerBounds], planes: Sequence[Pla
         some = [k for k, one in enumerate(planes) if one.layer == index]
         at, b = np.array([planes[k].neuron for k in some]), layers[index]
         sign, rise, lean = (np.array([getattr(planes[k], what) for k in some]) for what in ("sign", "rise", "lean"))
-        boxes = (Box(box.lower[at], box.upper[at]) for box in (b.left, b.right, b.dz))
+        left, right, dz = (Box(box.lower[at], box.upper[at]) for box in (b.left, b.right, b.dz))
         curve = by_name(network.layers[index].activations[0])
-        tops = largest(curve, Terms(sign, -sign, -rise, rise - lean), *boxes)
+        tops = largest(curve, Terms(sign, -sign, -rise, rise - lean), left, right, dz)
         found |= zip(some, (tops + ROOM * (1 + np.abs(rise) + np.abs(lean))).tolist(), strict=True)
     return [replace(one, offset=found[k]) for k, one in enumerate(planes)]

@@ -109,7 +109,7 @@ def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
 
 
 def _first(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
-    """Return what to bound first: of smooth networks the difference of the logits, whatever a program's lines pay for."""
+    """Return what to bound first: of smooth networks the difference of logits, whatever a program's lines pay for."""
     nu, both, turn = _differences(argument)
     if not can_lean(root.problem.network):
         return nu, both, turn
