@@ -512,10 +512,9 @@ def upper_bound(question, file):  # the largest gap that a proof's tree leaves; 
         while (tag := take(file, "c")[0]) in (b"A", b"J"):
             _ = last and part.use(*last)
             last = arguments(question, file) if tag == b"A" else part.define(file)
-        last = part.use(*last) if last and (tag != b"E" or last[2] != [(0, 0)]) else last
+        last = part.use(*last) if last and (tag != b"E" or last[2] != [(0, 0)] or last[4][:, -1].any()) else last
         if tag == b"E":
             last = last or (leaves[-1][1][0] if leaves else -INF, *nothing)
-            last[4][:, -1] = 0  # the last slot may be another one by the time that this is looked at
             if leaves and (last[0] != leaves[-1][1][0] or len(leaves) >= question.beside):
                 worst, leaves = max(worst, closed(leaves)), []
             leaves.append((part, last))

@@ -343,8 +343,8 @@ def test_a_fault_of_the_engine_is_noticed(fault, folder, monkeypatch):
     assert found["upper"] >= real
 
 
-def closing_by(slot: int, it: Opened) -> bytes:
-    """Return the root's joint and its leaf alone, both of them of another slot."""
+def closing_by(slot: int, it: Opened) -> tuple[bytes, bytes, bytes]:
+    """Return what is before the root's joint, that joint, and its leaf alone, both of them of another slot."""
     question, record = question_of(it), record_of(it)
     spans = [(tag, start, end) for tag, start, end in it.records(NAME) if tag != b"J" and tag != b"E"]
     for _, start, end in reversed(spans):
@@ -355,20 +355,27 @@ def closing_by(slot: int, it: Opened) -> bytes:
     head = b"A" + struct.pack("<dHH", t, len(points), 1) + sparse(points) + struct.pack("<Ib", 0, 0)
     before = b"".join(it.proofs[NAME][start:end] for tag, start, end in it.records(NAME)[: joint_at(it)])
     argument = head + sparse(np.concatenate([weights[0], y[0]]))
-    return before + written((slot, *record[1:])) + argument + b"E"
+    return before, written((slot, *record[1:])), argument + b"E"
 
 
 def joint_at(it: Opened) -> int:
     return [tag for tag, *_ in it.records(NAME)].index(b"J")
 
 
-def test_the_slot_that_may_be_defined_again_closes_nothing(folder):
-    """By the time that leaves are looked at, it may be another one."""
-    it, uppers = Opened.of(honest(CASES[0], folder)), {}
+def test_the_slot_that_may_be_defined_again_closes_its_own_node(folder):
+    """Leaves are looked at some at once, but not those: by then the slot may be another one."""
+    it, split, uppers = Opened.of(honest(CASES[0], folder)), b"Z" + struct.pack("<Id", 0, 0.1), []
+    _, row, weights, bowls = record_of(it)
+    useless = written((15, 3 * row, 0 * weights, bowls))
     for slot in (3, 15):
+        before, joint, leaf = closing_by(slot, it)
+        halves = 2 * leaf if slot == 3 else joint + leaf + useless + joint + leaf
+        content = before + (joint if slot == 3 else b"") + split + halves
         with np.errstate(all="ignore"):
-            uppers[slot] = checker.upper_bound(question_of(it), io.BytesIO(closing_by(slot, it)))
-    assert uppers[3] < uppers[15] - 1e-3
+            uppers.append(checker.upper_bound(question_of(it), io.BytesIO(content)))
+            late = checker.upper_bound(question_of(it), io.BytesIO(before + split + joint + leaf + useless + leaf))
+    assert uppers[1] == pytest.approx(uppers[0], rel=1e-9)
+    assert late > uppers[1] + 1e-3  # the second half rests on what is defined last
 
 
 def test_the_slot_that_may_be_defined_again_is_not_handed_down(folder):

@@ -205,13 +205,18 @@ class Forms:
         except np.linalg.LinAlgError:
             return False
 
-    def joint(self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], deadline: float) -> Joint | None:
-        """Bound a function of differences as well as can be found by a deadline; None if nothing was."""
+    def joint(
+        self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...], deadline: float, near: Joint | None = None
+    ) -> Joint | None:
+        """Bound a function of differences as well as can be found by a deadline; None if nothing was.
+
+        Of smooth networks the search can begin near the numbers of another joint, that of a wider part.
+        """
         g = self.objective(nu, both, turn)
         if not np.abs(g).any() and not np.abs(self.last).any():
             return None
         unit = self._unit(g)
-        for upper, weights in reversed(self._search(g, deadline)):
+        for upper, weights in reversed(self._search(g, deadline, None if near is None else self.seen(near))):
             joint = self.shown(nu, both, turn, *self._topped(unit * upper, unit * weights * (1 + 1e-9)))
             if joint is not None:
                 return joint
@@ -303,13 +308,15 @@ class Forms:
             far = np.where(self.is_bowl, 1.0, 1.5 * far)
         return None
 
-    def _search(self, g: Array, deadline: float) -> list[tuple[float, Array]]:
+    def _search(self, g: Array, deadline: float, near: Look | None = None) -> list[tuple[float, Array]]:
         """Return bounds, the least one last, and the numbers that make them: by Newton's method, with barriers.
 
         The bound is the largest value over y of g.y + sum of products, each times its number: convex in the numbers.
         Those on the way, with higher barriers, are further from forms that rounding may turn negative.
         """
         by = 1.0 / self._unit(g)
+        if near is not None and self.bowls:
+            return followed(self, by * g, self.refine(by * near.weights), AGAIN, deadline)
         g, at = by * g, self._first(by)
         if at is None:
             return []

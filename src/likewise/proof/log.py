@@ -24,7 +24,18 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Joint
 from likewise.certificate import Payload
 from likewise.problem import Problem
-from likewise.proof.coding import END, MOST, Lemma, Numbers, What, argued, joint_bytes, side_by_side, split_bytes
+from likewise.proof.coding import (
+    END,
+    MOST,
+    SCRATCH,
+    Lemma,
+    Numbers,
+    What,
+    argued,
+    joint_bytes,
+    side_by_side,
+    split_bytes,
+)
 from likewise.proof.reach import ReachProof, argue
 
 IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a temporary file takes them
@@ -84,6 +95,8 @@ class Log:
         self._grow(0)
         self._ends[0] = self._leaves[0]
         self._children[0][0] = self._children[1][0] = NOTHING
+        for column in (self._ends, self._last, self._leaves, *self._children):  # a number may be another node's next
+            del column[1:]
 
     def mark(self) -> tuple[int, int, int]:
         """Return where the root's lemmas and its leaf are; `back` forgets all that was said of it since."""
@@ -98,14 +111,16 @@ class Log:
         """Leave out what the caller has kept back: the root shows all that is claimed."""
         self.rest = _nothing
 
-    def leaf(self, node: int, argument: Argument, slack: float) -> None:
+    def leaf(self, node: int, argument: Argument, slack: float, joint: Joint | None = None) -> None:
         """Bound a node: below 0 it is closed, otherwise `slack` is what is left open of it. The last leaf counts.
 
-        One that is split stays so; the leaf is what is known of it.
+        One that is split stays so; the leaf is what is known of it. The argument may rest on a joint of its own, in the
+        slot for such.
         """
         self._grow(node)
         one = side_by_side([argued(self._numbers, argument, self._reach.shared, None)]) if math.isfinite(slack) else b""
-        self._leaves[node] = self._write(one + END)
+        own = b"" if joint is None else joint_bytes(self._numbers, SCRATCH, joint)
+        self._leaves[node] = self._write(own + one + END)
         if self._children[0][node] == NOTHING:
             self._ends[node] = self._leaves[node]
 

@@ -21,6 +21,7 @@ from likewise.proof.coding import What
 from likewise.search.bounding import Job, Result, bound
 from likewise.search.cells import cut
 from likewise.search.choose import Experience, candidates
+from likewise.search.cleave import cleave
 from likewise.search.compiled import missing, would_fit
 from likewise.search.fast import Fast
 from likewise.search.inner import inner_problem
@@ -119,7 +120,9 @@ def climb(root: Root, threads: int) -> None:
     if root.run.done:
         return
     if root.is_compiled:
-        Fast(root, threads).close()
+        cleave(root)
+        if not root.run.done:
+            Fast(root, threads).close()
         return
     if missing and would_fit(root.problem):
         root.run.notes.append(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from likewise.bounds import settle
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Forms, Joint
@@ -56,7 +58,8 @@ def join(root: Root) -> bool:
         root.joints = {slot: joint for slot, joint in root.joints.items() if argument.joint[slot] > 0.0}
         if root.run.done or root.slots == SCRATCH:
             break
-        nu, both, turn = _differences(argument) if root.joints else _first(root, argument)
+        is_own = can_lean(root.problem.network) and not root.joints  # whatever a program's lines pay for
+        nu, both, turn = own_difference(root) if is_own else _differences(argument)
         forms = Forms(root.problem, root.bounds, both[-1], root.margin)
         joint = forms.joint(nu, both, turn, time.monotonic() + SHARE * root.run.seconds_left)
         if joint is None or _ask(root, root.joints | {root.slots: joint})[0] > WORTH * slack:
@@ -108,13 +111,11 @@ def _ask(root: Root, joints: dict[int, Joint]) -> tuple[float, Argument]:
     return slack, relaxed.argument(bounds, session.proof)
 
 
-def _first(root: Root, argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
-    """Return what to bound first: of smooth networks the difference of logits, whatever a program's lines pay for."""
-    nu, both, turn = _differences(argument)
-    if not can_lean(root.problem.network):
-        return nu, both, turn
-    *others, last = (0 * one for one in both)
-    return 0 * nu, (*others, last + root.problem.network.layers[-1].weight[0]), tuple(0 * one for one in turn)
+def own_difference(root: Root) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
+    """Return the difference of the logits, or scores, as a function of differences: nu, both and turn."""
+    hidden = [0.0 * layer.bias for layer in root.problem.network.layers[:-1]]
+    last = root.problem.network.layers[-1].weight[0]
+    return np.zeros(root.problem.right.width), (*hidden[:-1], last), tuple(hidden)
 
 
 def _differences(argument: Argument) -> tuple[Array, tuple[Array, ...], tuple[Array, ...]]:
