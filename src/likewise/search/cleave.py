@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from likewise.search.root import Root
 from likewise.search.run import repaired
 
 EACH = 0.1  # of the time left, to find the numbers of a part
+AS_MUCH = 0.05  # of the gap, by which a joint may show less than is known for halves of it to be worth a look
 TRIED = 10  # parts that are halved before it is asked whether that pays
 SLOWER, MUCH = 3.0, 0.2  # times the time left that it may seem to take, or of what is wanted, to be gone on with
 POLISH, LOOK, LOOK_EVERY = 0.3, 1.0, 8  # seconds to climb from a part's point, and elsewhere every so many halvings
@@ -55,8 +56,9 @@ def cleave(root: Root) -> None:
     if not can_lean(root.problem.network) or not can_join(root) or not root.joints:
         return
     begun, mark, first = time.monotonic(), root.log.mark(), _bounded(root, 0, root.bounds, None)
-    if first is None:
-        return
+    if first is None or first.upper > root.proven + AS_MUCH * (root.proven - root.run.lower):
+        return  # lines show more: it is not all differences together that the gap is about
+    first = replace(first, upper=min(first.upper, root.proven))
     parts, count, halved = [first], 0, 0
     while not root.run.done:
         if halved % LOOK_EVERY == 0:
@@ -128,10 +130,11 @@ def _bounded(root: Root, node: int, bounds: TwinBounds, above: Cloven | None) ->
     _climb(root, forms, joint)
     slack, argument, t = _argued(root, bounds, joint)
     upper = root.score.factor * t if slack < 0 else root.score.upper_from_slack(t, slack)
-    known = root.proven if above is None else above.upper  # what shows that shows it of this part, too
-    if upper < known:
+    if upper < (root.proven if above is None else above.upper):
         root.log.leaf(node, argument, slack, joint)
-    return Cloven(node, bounds, joint, min(upper, known), _cut(forms, joint))
+    elif above is not None:
+        upper = above.upper  # what shows that shows it of this part, too
+    return Cloven(node, bounds, joint, upper, _cut(forms, joint))
 
 
 def _argued(root: Root, bounds: TwinBounds, joint: Joint) -> tuple[float, Argument, float]:
