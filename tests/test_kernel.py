@@ -160,7 +160,7 @@ def test_a_tree_goes_on_where_it_was_left(tmp_path, monkeypatch):
     assert first.proof is not None
     path = first.save(tmp_path / "open.cert")
     before = shape(lw.read(path))
-    second = search(problem, engine="branch", solver="highs", seconds=3.0, gap=1e-7, earlier=lw.read(path).proof)
+    second = search(problem, engine="branch", solver="highs", seconds=6.0, gap=1e-7, earlier=lw.read(path).proof)
     assert second.lower <= first.upper
     assert len(shape(second)) >= len(before) > 1
     assert lw.check(second.save(tmp_path / "more.cert")).ok

@@ -26,6 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from likewise.activations import by_name
 from likewise.domain import Domain
 from likewise.errors import FileError, InputError, SoundnessError
 from likewise.metric import Metric
@@ -366,8 +367,14 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Array], path: Path) -> 
         tuple(str(n) for n in manifest["notes"]),
         str(manifest.get("scale", "score")),
         int(manifest.get("output", 0)),
-        _proof(manifest["proof"] if manifest["version"] in PROVEN else {}, path),
+        _proof(manifest["proof"] if _is_read(manifest["version"], problem.network) else {}, path),
     )
+
+
+def _is_read(version: int, network: Network) -> bool:
+    """Tell whether a proof can be written again as it is: records of smooth neurons are others than before."""
+    names = {name for layer in network.layers[:-1] for name in layer.activations}
+    return version in PROVEN and (version == FORMAT or all(by_name(name).bends is None for name in names))
 
 
 def _proof(form: Mapping[str, Any], path: Path) -> Proof | None:

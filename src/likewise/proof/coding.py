@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.activations import by_name
 from likewise.bounds.argument import Argument
 from likewise.bounds.joint import Joint
 from likewise.network import Layer, Network
@@ -77,6 +78,13 @@ class Numbers:
     def weights(self) -> int:
         """How many weights show what holds of all differences together."""
         return self.width + 2 * sum(self._heights[: len(self._chains[0]) - 1]) + 1
+
+    @cached_property
+    def bowls(self) -> int:
+        """How many numbers smooth neurons have beside these: five each, if every hidden layer is of one smooth curve."""
+        hidden = self._chains[0][:-1]
+        is_smooth = all(len({*a.activations}) == 1 and by_name(a.activations[0]).bends is not None for a in hidden)
+        return 5 * sum(self._heights[: len(hidden)]) if is_smooth else 0
 
     @property
     def can_join(self) -> bool:

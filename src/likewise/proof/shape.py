@@ -82,6 +82,8 @@ class _Stream:
                 self._take(1)
                 self._skip_sparse(self._numbers.size)
                 self._skip_sparse(self._numbers.weights)
+                if self._numbers.bowls:
+                    self._skip_sparse(self._numbers.bowls)
                 continue
             _, lines, count = (int(x) if np.isfinite(x) else 0 for x in self._unpack(HEAD))
             self._skip_sparse(lines)
