@@ -81,7 +81,7 @@ class Numbers:
 
     @cached_property
     def bowls(self) -> int:
-        """How many numbers smooth neurons have beside these: five each, if every hidden layer is of one smooth curve."""
+        """How many numbers bowls have beside these: five a neuron, if every hidden layer is of one smooth curve."""
         hidden = self._chains[0][:-1]
         is_smooth = all(len({*a.activations}) == 1 and by_name(a.activations[0]).bends is not None for a in hidden)
         return 5 * sum(self._heights[: len(hidden)]) if is_smooth else 0
