@@ -74,3 +74,12 @@ def test_an_interruption_leaves_a_proof_of_what_is_claimed(tmp_path, monkeypatch
     cert = certified(monkeypatch, problem("tanh", 0), gap=1e-6)
     assert "interrupted" in cert.notes
     assert likewise_checker.check(cert.save(tmp_path / "a.cert"))["code"] == 0
+
+
+def test_a_delta_within_a_closed_gap_is_left_to_the_tree(tmp_path, monkeypatch):
+    """Halves show no less than the threshold; what they do not decide is forgotten, not claimed."""
+    asked = problem("tanh", 0)
+    closed = certified(monkeypatch, asked)
+    delta = closed.lower + 0.1 * closed.gap
+    cert = search(asked, engine="branch", solver="highs", seconds=8.0, gap=1e-2, threads=1, delta=delta)
+    assert likewise_checker.check(cert.save(tmp_path / "a.cert"))["code"] == 0

@@ -63,10 +63,11 @@ def cleave(root: Root) -> None:
     while not root.run.done:
         if halved % LOOK_EVERY == 0:
             root.look(min(LOOK, 0.05 * root.run.seconds_left))
-        widest = parts[0].upper if parts else -math.inf
-        if widest <= root.run.lower + root.run.gap:
+        if root.run.closes(_shown(root, parts)):
             break
-        if halved >= TRIED and _seems_long(root, first.upper, widest, time.monotonic() - begun):
+        widest = parts[0].upper if parts else -math.inf
+        is_long = halved >= TRIED and _seems_long(root, first.upper, widest, time.monotonic() - begun)
+        if is_long or widest <= root.score.factor * root.question().t:  # no halves show less than that
             root.log.fell()
             root.log.back(mark)
             return
@@ -79,11 +80,13 @@ def cleave(root: Root) -> None:
             heapq.heappush(parts, half)
         count, halved = count + 2, halved + 1
         root.run.tick(count)
-    # What the root's lemmas leave of pairs is about those at its threshold: no less can be claimed.
-    upper = max(parts[0].upper if parts else 0.0, root.score.factor * root.question().t)
-    if upper < root.proven:
-        root.proven = upper
-        root.run.prove(upper)
+    root.proven = min(root.proven, _shown(root, parts))
+    root.run.prove(root.proven)
+
+
+def _shown(root: Root, parts: list[Cloven]) -> float:
+    """Return what all parts show. The root's lemmas are about pairs at its threshold: no less can be claimed."""
+    return max(parts[0].upper if parts else 0.0, root.score.factor * root.question().t)
 
 
 def _seems_long(root: Root, first: float, now: float, seconds: float) -> bool:

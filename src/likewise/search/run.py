@@ -115,16 +115,20 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether this direction needs no more work: gap closed, question decided, or out of time.
+        """Whether this direction needs no more work: gap closed, question decided, or out of time."""
+        return self.closes(self.shown) or self.seconds_left <= 0.0
+
+    def closes(self, upper: float) -> bool:
+        """Tell whether a bound would close the gap, or decide the question.
 
         A delta that lies within a closed gap is worth some more work.
         """
         wanted = self.gap
         if self.delta is not None:
-            if self.shown <= self.delta or self.lower > self.delta:
+            if upper <= self.delta or self.lower > self.delta:
                 return True
             wanted = UNDECIDED * self.gap
-        return self.shown - self.lower <= wanted or self.seconds_left <= 0.0
+        return upper - self.lower <= wanted
 
     def offer(self, left: Array, right: Array) -> bool:
         """Take a candidate pair of the current direction; it counts only if it exists, is similar and scores wider.
