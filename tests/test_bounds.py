@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from oracle import high_precision, similar_pairs
 from problems import METRICS, make
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize
+from scipy.special import logit
 from test_activations import TRUTH
 
+import likewise_checker
 from likewise import Continuous, Domain, Layer, Mahalanobis, Network, OneHot, Problem, WeightedLp, solvers
 from likewise.activations import NAMES, by_name, pwl_bounds
 from likewise.bounds import Differences, domain_upper, reach, twin_bounds
@@ -326,6 +329,18 @@ def test_tangents_touch(t, b0):
     (cut,) = tangents(t, -12.0, 12.0, np.array([b0]))
     g = mp.log(p / (1 - p))
     assert abs(g - (mp.mpf(cut.slope) * mp.mpf(b0) + mp.mpf(cut.offset))) < 1e-8 * (1 + cut.slope)
+
+
+@given(st.floats(0.9, 1 - 1e-7), st.floats(0.0, 1.0), st.floats(0.5, 40.0))
+@settings(max_examples=300)
+def test_a_reader_takes_no_more_off_a_tangent(t, share, far):
+    high = float(logit(max(1.0 - t - 1e-8, 1e-300)))
+    points = -far + share * (min(high, far) + far) + np.linspace(0.0, 1e-6, 3)
+    asked = SimpleNamespace(is_curved=True)
+    for cut in tangents(t, -far, far, points):
+        if cut.at < np.inf:
+            _, offset = likewise_checker.Question.tangents(asked, t, np.array([cut.at]), far)
+            assert cut.offset <= offset[0] + 1e-12 * abs(offset[0])
 
 
 @given(st.floats(0.0, 0.999), st.floats(-10, 5), st.floats(0.1, 10), st.floats(-5, 10))
