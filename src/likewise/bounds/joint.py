@@ -23,12 +23,15 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from likewise.activations import by_name
 from likewise.bounds.bowl import NUMBERS, bowls
 from likewise.bounds.difference import slopes
 from likewise.bounds.interval import Box
 from likewise.bounds.newton import Look, factored, followed, look
+from likewise.bounds.products import Products
+from likewise.bounds.support import Differences
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.network import Layer
 from likewise.problem import Problem
@@ -90,25 +93,11 @@ class Forms:
             weight = layer.weight if self.dz else layer.weight[:, self.free]
             self.dz.append(weight @ before)
             before = dv
-        pairs = [self._interval(self._d, differences.lower[self.free], differences.upper[self.free], "d")]
-        quotients = [*(b.slope for b in self._layers[:-1]), _slopes(problem.network.layers[-2], self._layers[-1], last)]
-        for b, slope, dz, dv in zip(self._layers, quotients, self.dz, self._dv, strict=True):
-            if not self.bowls:
-                pairs.append(self._interval(dz, b.dz.lower, b.dz.upper, "dz"))
-                s0, s1 = slope.lower[:, None], slope.upper[:, None]
-                pairs.append((s1 * dz - dv, dv - s0 * dz, ["slope"] * len(dz)))
-        if self.bowls:
-            pairs.append(self._of_bowls(unit[:1]))
         outer = problem.outer or problem
-        self.is_round = (
-            problem.metric.p == 2.0 and outer.metric.phi is None
-        )  # a proof has an embedding's numbers beside
-        if self.is_round:
-            constant, image = problem.eps * unit[:1], problem.metric.matrix[:, self.free] @ self._d
-            pairs.append((np.vstack([constant, -image]), np.vstack([constant, image]), ["ball"]))
-        self.one, self.other = (np.vstack([pair[k] for pair in pairs]) for k in (0, 1))
-        self.kinds = [kind for pair in pairs for kind in pair[2]]
-        self.of = np.minimum(np.arange(len(self.one)), len(self.kinds) - 1)  # the ball's rows have one number
+        # A proof has an embedding's numbers beside.
+        self.is_round = problem.metric.p == 2.0 and outer.metric.phi is None and len(problem.metric.matrix) > 0
+        self.products, self.kinds = self._products(problem, differences, last)
+        self.one, self.other, self.of = self.products.rows()
         self.is_bowl = np.array([kind == "bowl" for kind in self.kinds])
         self.is_fixed = np.zeros(len(self.kinds), dtype=bool)  # p, q and e of the last bowls
         self.sample = np.zeros((0, 1, NUMBERS + 1))
@@ -117,12 +106,27 @@ class Forms:
             of = np.flatnonzero(self.is_bowl).reshape(NUMBERS + 1, -1)
             self.is_fixed[of[[0, 1, 3], -len(last) :]] = True
 
-    def _of_bowls(self, constant: Array) -> tuple[Array, Array, list[str]]:
-        """Return top - bowl of all neurons as products, dz in units: all p, then all q, r, e, f, and all tops."""
-        dz, dv = (np.vstack(rows) / self.units[:, None] for rows in (self.dz, self._dv))
-        one = np.broadcast_to(constant, dz.shape)
-        kinds = ["bowl"] * (NUMBERS + 1) * len(dz)
-        return np.vstack([-dv, -dz, -dz, -one, -one, one]), np.vstack([dv, dv, dz, dv, dz, one]), kinds
+    def _products(self, problem: Problem, differences: Differences, last: Array) -> tuple[Products, list[str]]:
+        """Return what is never below 0 for a pair, and of what kind each is."""
+        base = np.vstack([np.eye(1, len(self.dz[0][0])), self._d, *self.dz, *self._dv])
+        unit = np.eye(len(base))
+        hidden = sum(map(len, self.dz))
+        d, dz, dv = np.split(unit[1:], [len(self._d), len(self._d) + hidden])
+        pairs = [_interval(unit, d, differences.lower[self.free], differences.upper[self.free], "d")]
+        if self.bowls:
+            pairs.append(_of_bowls(unit, dz / self.units[:, None], dv / self.units[:, None]))
+        else:
+            of_last = _slopes(problem.network.layers[-2], self._layers[-1], last)
+            ends = np.cumsum(list(map(len, self.dz)))[:-1]
+            quotients = [*(b.slope for b in self._layers[:-1]), of_last]
+            for b, slope, z, v in zip(self._layers, quotients, np.split(dz, ends), np.split(dv, ends), strict=True):
+                pairs.append(_interval(unit, z, b.dz.lower, b.dz.upper, "dz"))
+                s0, s1 = slope.lower[:, None], slope.upper[:, None]
+                pairs.append((s1 * z - v, v - s0 * z, ["slope"] * len(z)))
+        one, other = (csr_array(np.vstack([pair[k] for pair in pairs])) for k in (0, 1))
+        image = problem.metric.matrix[:, self.free] @ self._d if self.is_round else np.zeros((0, len(base[0])))
+        kinds = [kind for pair in pairs for kind in pair[2]] + ["ball"] * self.is_round
+        return Products(base, one, other, image, problem.eps), kinds
 
     def _taken(self, numbers: Array, by: float = 1.0) -> Array:
         """Return bowls, those of the last layer with what the function's dv are multiplied with (times `by`) for e."""
@@ -148,12 +152,8 @@ class Forms:
 
     def spare(self, weights: Array) -> Array:
         """Return by how much the tops are above bowls, at every pair of the sample."""
-        return np.asarray(np.einsum("jkc,cj->jk", self.sample, weights[self.is_bowl].reshape(NUMBERS + 1, -1)))
-
-    def _interval(self, rows: Array, low: Array, high: Array, kind: str) -> tuple[Array, Array, list[str]]:
-        constant = np.zeros_like(rows)
-        constant[:, 0] = 1.0
-        return high[:, None] * constant - rows, rows - low[:, None] * constant, [kind] * len(rows)
+        numbers = weights[self.is_bowl].reshape(NUMBERS + 1, -1)
+        return np.asarray((self.sample @ numbers.T[:, :, None])[:, :, 0])
 
     def objective(self, nu: Array, both: tuple[Array, ...], turn: tuple[Array, ...]) -> Array:
         """Return g, with a 0 for the constant."""
@@ -170,15 +170,14 @@ class Forms:
         return np.concatenate([[1.0], *(np.maximum(one, 1e-3 * one.max(initial=1e-3)) for one in sizes)])
 
     @cached_property
-    def products(self) -> Array:
+    def magnitudes(self) -> Array:
         """How large each product is, roughly."""
         one, other = np.abs(self.one) @ self.sizes, np.abs(self.other) @ self.sizes
-        return np.maximum(np.add.reduceat(one * other, np.arange(len(self.kinds))), 1e-12)
+        return np.maximum(np.bincount(self.of, one * other), 1e-12)
 
     def form(self, weights: Array) -> Array:
         """Return the sum of all products, each times its number, as a symmetric matrix."""
-        total = self.one.T @ (weights[self.of][:, None] * self.other)
-        return np.asarray((total + total.T) / 2)
+        return self.products.total(weights)
 
     def holds(self, g: Array, upper: float, weights: Array) -> bool:
         """Tell whether upper - g.y less the products is nowhere negative, rounding included.
@@ -277,7 +276,7 @@ class Forms:
     def _first(self, by: float) -> Array | None:
         """Return numbers whose form is positive, for a bound of about 1; None if none were found."""
         kinds = np.array(self.kinds)
-        first = np.array([FIRST[kind] for kind in self.kinds]) / self.products
+        first = np.array([FIRST[kind] for kind in self.kinds]) / self.magnitudes
         if self.bowls:
             return self._first_bowls(first, by)
         depth = np.cumsum(
@@ -324,6 +323,21 @@ class Forms:
         if self.bowls and time.monotonic() < deadline:
             found += followed(self, g, self.refine(found[-1][1]), AGAIN, deadline)
         return found
+
+
+Pairs = tuple[Array, Array, list[str]]  # of rows whose products are never below 0, and of what kind they are
+
+
+def _interval(unit: Array, rows: Array, low: Array, high: Array, kind: str) -> Pairs:
+    """Return (high - n)(n - low)."""
+    return high[:, None] * unit[:1] - rows, rows - low[:, None] * unit[:1], [kind] * len(rows)
+
+
+def _of_bowls(unit: Array, dz: Array, dv: Array) -> Pairs:
+    """Return top - bowl of all neurons as products, dz in units: all p, then all q, r, e, f, and all tops."""
+    one = np.broadcast_to(unit[:1], dz.shape)
+    kinds = ["bowl"] * (NUMBERS + 1) * len(dz)
+    return np.vstack([-dv, -dz, -dz, -one, -one, one]), np.vstack([dv, dv, dz, dv, dz, one]), kinds
 
 
 def _slopes(layer: Layer, b: LayerBounds, last: Array) -> Box:

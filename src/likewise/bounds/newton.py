@@ -93,30 +93,21 @@ class Look:
         if not (spare > 0.0).all():
             return np.inf
         logs = 2 * np.log(np.diag(self.factor[0])).sum() + np.log(positive).sum() + EACH * np.log(spare).sum()
-        return self.upper + COST * float(forms.products[~forms.is_bowl] @ positive) - barrier * float(logs)
+        return self.upper + COST * float(forms.magnitudes[~forms.is_bowl] @ positive) - barrier * float(logs)
 
     def step(self, barrier: float, forms: Forms) -> tuple[Array, float]:
         """Return Newton's step for the bound less the barrier times log det of the form and logs of the numbers.
 
         And what it promises to gain.
         """
-        each = np.arange(len(self.weights))
-        one, other = forms.one[:, 1:], forms.other[:, 1:]
-        at_one, at_other = forms.one @ self.y, forms.other @ self.y
-        inverse = cho_solve(self.factor, np.eye(one.shape[1]))
-        left, right = one @ inverse, other @ inverse
-        slope = np.add.reduceat(at_one * at_other + barrier * (left * other).sum(axis=1), each)
-        rise = np.add.reduceat(at_one[:, None] * other + at_other[:, None] * one, each, axis=0)
-        crossed = left @ other.T
-        bend = 0.5 * barrier * ((left @ one.T) * (right @ other.T) + crossed * crossed.T)
-        bend = np.add.reduceat(np.add.reduceat(bend, each, axis=0), each, axis=1) + 0.5 * (rise @ inverse @ rise.T)
+        slope, bend = forms.products.curvature(self.factor, self.y, barrier)
         inward = 1.0 / np.where(forms.is_bowl, np.inf, self.weights)
-        slope = slope + np.where(forms.is_bowl, 0.0, COST * forms.products) - barrier * inward
+        slope = slope + np.where(forms.is_bowl, 0.0, COST * forms.magnitudes) - barrier * inward
         bend = bend + np.diag(barrier * inward**2)
         if forms.bowls:
             drawn = forms.sample / forms.spare(self.weights)[:, :, None]
             slope[forms.is_bowl] -= EACH * barrier * drawn.sum(axis=1).T.ravel()
-            own = EACH * np.einsum("jkc,jkd->cdj", drawn, drawn)
+            own = EACH * np.moveaxis(drawn.swapaxes(1, 2) @ drawn, 0, 2)
             at = np.flatnonzero(forms.is_bowl).reshape(NUMBERS + 1, -1)
             bend[at[:, None], at[None]] += barrier * own
             slope[forms.is_fixed], bend[forms.is_fixed], bend[:, forms.is_fixed] = 0.0, 0.0, 0.0

@@ -95,8 +95,8 @@ def tangents(t: float, b_lower: float, b_upper: float, points: Array) -> list[Cu
     Where none can be drawn, because t is next to 1, a >= b is left: g(b) >= b for every t >= 0.
 
     With p = sigma(b0) + t and q = 1 - p the errors are at most 16 units/p + 16 units/q in the logit, and as much
-    relative in the slope; the slope's error counts over the whole range of b. A reader of the proof takes more off
-    (`likewise_checker.py`), and near q = 0 that is much: as much is taken off here, or the proof shows less than claimed.
+    relative in the slope; the slope's error counts over the whole range of b. A reader of the proof takes more off, and
+    near q = 0 that is much: as much is taken off here (`likewise_checker.py`), or a proof shows less than is claimed.
     """
     cuts, far = [], max(abs(b_lower), abs(b_upper))
     for b0 in points.tolist():
