@@ -23,14 +23,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from likewise.activations import by_name
 from likewise.bounds.bowl import NUMBERS, bowls
 from likewise.bounds.difference import slopes
 from likewise.bounds.interval import Box
 from likewise.bounds.newton import Look, factored, followed, look
-from likewise.bounds.products import Products
+from likewise.bounds.products import Products, Rows
 from likewise.bounds.support import Differences
 from likewise.bounds.twin import LayerBounds, TwinBounds
 from likewise.network import Layer
@@ -123,7 +122,7 @@ class Forms:
                 pairs.append(_interval(unit, z, b.dz.lower, b.dz.upper, "dz"))
                 s0, s1 = slope.lower[:, None], slope.upper[:, None]
                 pairs.append((s1 * z - v, v - s0 * z, ["slope"] * len(z)))
-        one, other = (csr_array(np.vstack([pair[k] for pair in pairs])) for k in (0, 1))
+        one, other = (Rows.of(np.vstack([pair[k] for pair in pairs])) for k in (0, 1))
         image = problem.metric.matrix[:, self.free] @ self._d if self.is_round else np.zeros((0, len(base[0])))
         kinds = [kind for pair in pairs for kind in pair[2]] + ["ball"] * self.is_round
         return Products(base, one, other, image, problem.eps), kinds

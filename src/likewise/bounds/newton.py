@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COST = 1e-6  # of a number, beside its product's size: some could grow without end and bring nothing
 STEPS, HALVINGS, FALL, CLOSE = 300, 30, 0.3, 1e-4  # at most; by how much barriers fall, and how close it comes
 EACH = 0.02  # of a barrier, what counts for one pair of a bowl's sample
-ENOUGH, CENTRED = 0.1, 2.0  # of what a step promises, to take it; what it may, beside a barrier, for that to fall
+ENOUGH, CENTRED = 0.1, 0.5  # of what a step promises, to take it; what it may, beside a barrier, for that to fall
 RIDGE = 1e-13  # relative, for steps that hardly anything tells
 
 
@@ -100,7 +100,9 @@ class Look:
 
         And what it promises to gain.
         """
-        slope, bend = forms.products.curvature(self.factor, self.y, barrier)
+        inverse = np.zeros((len(self.y), len(self.y)))
+        inverse[1:, 1:] = cho_solve(self.factor, np.eye(len(self.y) - 1), check_finite=False)
+        slope, bend = forms.products.derivatives(self.y, inverse, barrier)
         inward = 1.0 / np.where(forms.is_bowl, np.inf, self.weights)
         slope = slope + np.where(forms.is_bowl, 0.0, COST * forms.magnitudes) - barrier * inward
         bend = bend + np.diag(barrier * inward**2)
