@@ -46,12 +46,48 @@ def test_halves_close_what_the_whole_leaves_open(name, seed, tmp_path, monkeypat
     assert likewise_checker.check(it.save(tmp_path / "lower.cert"))["code"] == 10
 
 
-def test_what_does_not_pay_is_forgotten(tmp_path, monkeypatch):
+def left_after_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have cleaving end after two halvings."""
     monkeypatch.setattr(cleave, "_seems_long", lambda *_: True)
     monkeypatch.setattr(cleave, "TRIED", 2)
+
+
+def test_what_halves_have_shown_is_kept_where_they_are_left(tmp_path, monkeypatch):
+    left_after_two(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.search.branch.cleave", lambda root: None)
+        whole = certified(patch, problem("tanh", 0), gap=1e-6)
     cert = certified(monkeypatch, problem("tanh", 0), gap=1e-6)
+    assert cert.upper < whole.upper
     assert likewise_checker.check(cert.save(tmp_path / "a.cert"))["code"] == 0
-    assert b"Z" not in [tag for tag, _, _ in Opened.of(tmp_path / "a.cert").records("proof/0.bin")]
+    assert [tag for tag, _, _ in Opened.of(tmp_path / "a.cert").records("proof/0.bin")].count(b"Z") == 2
+
+
+@pytest.mark.parametrize("is_ahead", [True, False])
+def test_a_tree_takes_over_once_it_shows_as_much(is_ahead, tmp_path, monkeypatch):
+    left_after_two(monkeypatch)
+    monkeypatch.setattr(Root, "narrow", lambda *_: None)
+    if is_ahead:  # of halves that have shown nothing
+        monkeypatch.setattr("likewise.search.branch.cleave", lambda root: root.log.kept())
+    kept, write = [], fast.Fast.write
+
+    def written(tree, log):
+        kept.append(tree.earlier is not None)
+        write(tree, log)
+
+    monkeypatch.setattr(fast.Fast, "write", written)
+    seconds = 0.8 if is_ahead else 3.0
+    cert = search(problem("tanh", 2), engine="branch", solver="highs", seconds=seconds, gap=1e-3, threads=1)
+    assert likewise_checker.check(cert.save(tmp_path / "a.cert"))["code"] == 0
+    assert kept == [not is_ahead]
+
+
+def test_halving_ends_where_it_is_not_about_differences_any_more(monkeypatch):
+    halved, honest = [], cleave._halves
+    monkeypatch.setattr(cleave, "_halves", lambda *given: halved.append(given) or honest(*given))
+    monkeypatch.setattr(cleave, "SPENT", 1e9)
+    certified(monkeypatch, problem("tanh", 0), gap=1e-6)
+    assert not halved
 
 
 @pytest.mark.parametrize("seconds", [0.4, 0.8, 1.6, 3.2])
@@ -73,11 +109,13 @@ def test_an_interruption_leaves_a_proof_of_what_is_claimed(tmp_path, monkeypatch
     monkeypatch.setattr(cleave, "_halves", interrupted)
     cert = certified(monkeypatch, problem("tanh", 0), gap=1e-6)
     assert "interrupted" in cert.notes
+    assert cert.upper < cert.trace[0][2]
+    assert len({upper for _, _, upper in cert.trace}) > 3  # claimed as it came
     assert likewise_checker.check(cert.save(tmp_path / "a.cert"))["code"] == 0
 
 
 def test_a_delta_within_a_closed_gap_is_left_to_the_tree(tmp_path, monkeypatch):
-    """Halves show no less than the threshold; what they do not decide is forgotten, not claimed."""
+    """Halves show no less than the threshold; what they do not decide is left to a tree."""
     asked = problem("tanh", 0)
     closed = certified(monkeypatch, asked)
     delta = closed.lower + 0.1 * closed.gap

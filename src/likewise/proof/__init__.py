@@ -2,7 +2,7 @@
 
 from likewise.proof.boxes import argued_bounds
 from likewise.proof.evaluation import Evaluation, Target, evaluate
-from likewise.proof.log import Later, Log
+from likewise.proof.log import Kept, Later, Log
 from likewise.proof.shape import read_shape
 
-__all__ = ["Evaluation", "Later", "Log", "Target", "argued_bounds", "evaluate", "read_shape"]
+__all__ = ["Evaluation", "Kept", "Later", "Log", "Target", "argued_bounds", "evaluate", "read_shape"]

@@ -16,6 +16,7 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
@@ -42,6 +43,13 @@ IN_MEMORY = 1 << 26  # bytes of a log that are kept in memory; beyond, a tempora
 NOTHING = -1
 NO_LAYER = 0xFFFF  # of what is said of all layers
 SIZES = "<HIB"  # of a lemma in the log: its layer, the bytes that it shares with others, and those of its target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """A tree that a log had: what was known of its nodes."""
+
+    columns: tuple[array[int], ...]
 
 
 class Log:
@@ -95,8 +103,22 @@ class Log:
         self._grow(0)
         self._ends[0] = self._leaves[0]
         self._children[0][0] = self._children[1][0] = NOTHING
-        for column in (self._ends, self._last, self._leaves, *self._children):  # a number may be another node's next
+        for column in self._columns:  # a number may be another node's next
             del column[1:]
+
+    def kept(self) -> Kept:
+        """Return the tree as it is now, to come back to after others."""
+        return Kept(tuple(column[:] for column in self._columns))
+
+    def restore(self, kept: Kept) -> None:
+        """Go back to a tree, whatever has been said since."""
+        for column, old in zip(self._columns, kept.columns, strict=True):
+            column[:] = old
+
+    @property
+    def _columns(self) -> tuple[array[int], ...]:
+        """What is known of all nodes."""
+        return (self._ends, self._last, self._leaves, *self._children)
 
     def mark(self) -> tuple[int, int, int]:
         """Return where the root's lemmas and its leaf are; `back` forgets all that was said of it since."""
@@ -149,7 +171,7 @@ class Log:
             sha.update(blob)
             size, nodes, leaves = size + len(blob), nodes + is_node, leaves + is_leaf
         file.seek(0)
-        return Payload(_Kept(file, size).open, sha.hexdigest(), size, nodes, leaves)
+        return Payload(_Content(file, size).open, sha.hexdigest(), size, nodes, leaves)
 
     def _written(self) -> Iterator[tuple[bytes, bool, bool]]:
         """Yield the bytes of the tree, depth first, and whether they end a node, and a leaf."""
@@ -203,7 +225,7 @@ class Log:
         return self._file.read(self._lengths[blob])
 
     def _grow(self, node: int) -> None:
-        for column in (self._ends, self._last, self._leaves, *self._children):
+        for column in self._columns:
             if len(column) <= node:
                 column.extend([NOTHING] * (node + 1 - len(column)))
 
@@ -247,7 +269,7 @@ class Later(Sequence[Payload]):
         return tuple(log.finish() for log in self._logs)
 
 
-class _Kept:
+class _Content:
     """The bytes of a finished tree, for as long as somebody may read them; each reader starts at the beginning."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
@@ -260,7 +282,7 @@ class _Kept:
 
 
 class _Window(io.RawIOBase):
-    def __init__(self, owner: _Kept, file: IO[bytes], size: int) -> None:
+    def __init__(self, owner: _Content, file: IO[bytes], size: int) -> None:
         super().__init__()
         self._owner = owner  # whose end would close the file
         self._file, self._size, self._at = file, size, 0

@@ -120,9 +120,9 @@ def climb(root: Root, threads: int) -> None:
     if root.run.done:
         return
     if root.is_compiled:
-        cleave(root)
+        earlier = cleave(root)
         if not root.run.done:
-            Fast(root, threads).close()
+            Fast(root, threads, earlier).close()
         return
     if missing and would_fit(root.problem):
         root.run.notes.append(

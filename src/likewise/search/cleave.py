@@ -20,6 +20,7 @@ from likewise.bounds.argument import Argument
 from likewise.bounds.bowl import Bowls
 from likewise.bounds.joint import Forms, Joint
 from likewise.bounds.planes import can_lean
+from likewise.proof import Kept
 from likewise.proof.coding import SCRATCH
 from likewise.rounding import Array
 from likewise.search.join import can_join, own_difference
@@ -32,56 +33,68 @@ AS_MUCH = 0.05  # of the gap, by which a joint may show less than is known for h
 TRIED = 10  # parts that are halved before it is asked whether that pays
 SLOWER, MUCH = 3.0, 0.2  # times the time left that it may seem to take, or of what is wanted, to be gone on with
 POLISH, LOOK, LOOK_EVERY = 0.3, 1.0, 8  # seconds to climb from a part's point, and elsewhere every so many halvings
+SPENT = 0.1  # of what is open, that must be missed about dz for halves to be worth it
 INSIDE = 0.2  # a cut keeps at least this share of an interval on either side
 ACROSS = 65  # places to look for a bowl's highest point
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cloven:
-    """A part: its intervals, the joint that bounds it, what that shows of the gap, and where to halve it."""
+    """A part: its intervals, the joint that bounds it, what that shows of the gap, and where to halve it.
+
+    And how much of that is missed where the joint is met, by tops that are above their bowls.
+    """
 
     node: int
     bounds: TwinBounds
     joint: Joint
     upper: float
     cut: tuple[int, int, float]  # layer, neuron, at
+    missed: float
 
     def __lt__(self, other: Cloven) -> bool:
         """Tell whether to look at this one first."""
         return self.upper > other.upper
 
 
-def cleave(root: Root) -> None:
-    """Close the gap by halving dz, if that pays; what does not is forgotten, and nothing is claimed of it."""
+def cleave(root: Root) -> Kept | None:
+    """Close the gap by halving dz, if that pays; what halves show is claimed as it comes.
+
+    Return their proof where the gap is left to a tree: it is what shows the claim until that has caught up.
+    """
     if not can_lean(root.problem.network) or not can_join(root) or not root.joints:
-        return
+        return None
     begun, mark, first = time.monotonic(), root.log.mark(), _bounded(root, 0, root.bounds, None)
     if first is None or first.upper > root.proven + AS_MUCH * (root.proven - root.run.lower):
-        return  # lines show more: it is not all differences together that the gap is about
+        return None  # lines show more: it is not all differences together that the gap is about
     first = replace(first, upper=min(first.upper, root.proven))
-    parts, count, halved = [first], 0, 0
+    parts, count = [first], 0
     while not root.run.done:
-        if halved % LOOK_EVERY == 0:
+        if count % (2 * LOOK_EVERY) == 0:
             root.look(min(LOOK, 0.05 * root.run.seconds_left))
-        if root.run.closes(_shown(root, parts)):
+        root.run.prove(_shown(root, parts))
+        if root.run.done:
             break
-        widest = parts[0].upper if parts else -math.inf
-        is_long = halved >= TRIED and _seems_long(root, first.upper, widest, time.monotonic() - begun)
-        if is_long or widest <= root.score.factor * root.question().t:  # no halves show less than that
-            root.log.fell()
-            root.log.back(mark)
-            return
+        is_long = count >= 2 * TRIED and _seems_long(root, first.upper, parts, time.monotonic() - begun)
+        if not parts or is_long or _is_spent(root, parts[0]):
+            return _left(root, mark)
         part = heapq.heappop(parts)
         halves = _halves(root, part, count)
         if halves is None:  # time is up
-            heapq.heappush(parts, part)
             break
         for half in halves:
             heapq.heappush(parts, half)
-        count, halved = count + 2, halved + 1
+        count += 2
         root.run.tick(count)
-    root.proven = min(root.proven, _shown(root, parts))
-    root.run.prove(root.proven)
+    return None
+
+
+def _left(root: Root, mark: tuple[int, int, int]) -> Kept | None:
+    """Return what has been shown of halves, if that is more than the root shows; another tree is to begin there."""
+    kept = root.log.kept() if root.run.shown < root.proven else None
+    root.log.fell()
+    root.log.back(mark)
+    return kept
 
 
 def _shown(root: Root, parts: list[Cloven]) -> float:
@@ -89,8 +102,15 @@ def _shown(root: Root, parts: list[Cloven]) -> float:
     return max(parts[0].upper if parts else 0.0, root.score.factor * root.question().t)
 
 
-def _seems_long(root: Root, first: float, now: float, seconds: float) -> bool:
+def _is_spent(root: Root, widest: Cloven) -> bool:
+    """Tell whether no halves can close a part: none show less than the threshold, or it is not about dz any more."""
+    open_gap = widest.upper - root.run.lower - root.run.gap
+    return widest.upper <= root.score.factor * root.question().t or widest.missed < SPENT * open_gap
+
+
+def _seems_long(root: Root, first: float, parts: list[Cloven], seconds: float) -> bool:
     """Tell whether halving has brought little, and at the pace so far would take much longer than there is time."""
+    now = _shown(root, parts)
     fallen, left = first - now, now - root.run.lower - root.run.gap
     return fallen < MUCH * (fallen + left) and seconds * left > SLOWER * fallen * root.run.seconds_left
 
@@ -137,7 +157,7 @@ def _bounded(root: Root, node: int, bounds: TwinBounds, above: Cloven | None) ->
         root.log.leaf(node, argument, slack, joint)
     elif above is not None:
         upper = above.upper  # what shows that shows it of this part, too
-    return Cloven(node, bounds, joint, upper, _cut(forms, joint))
+    return Cloven(node, bounds, joint, upper, *_cut(forms, joint))
 
 
 def _argued(root: Root, bounds: TwinBounds, joint: Joint) -> tuple[float, Argument, float]:
@@ -167,23 +187,26 @@ def _climb(root: Root, forms: Forms, joint: Joint) -> None:
         polish(*sides, root.run, exact, min(POLISH, 0.02 * root.run.seconds_left))
 
 
-def _cut(forms: Forms, joint: Joint) -> tuple[int, int, float]:
-    """Return the neuron whose top is furthest above its bowl where the joint is met, and where to halve its dz."""
+def _cut(forms: Forms, joint: Joint) -> tuple[tuple[int, int, float], float]:
+    """Return the neuron whose top is furthest above its bowl where the joint is met, and where to halve its dz.
+
+    And by how much all tops together are above.
+    """
     seen = forms.seen(joint)
     y = seen.y if seen is not None else np.zeros(len(forms.one[0]))
-    best, chosen, start = -1.0, (0, 0, 0.0), 0
+    best, chosen, start, total = -1.0, (0, 0, 0.0), 0, 0.0
     for layer, (rows, bowls) in enumerate(zip(forms.dz, forms.bowls, strict=True)):
         low, high = bowls.dz.lower, bowls.dz.upper
         dz, numbers = np.clip(rows @ y, low, high), joint.bowls[:, start : start + len(low)]
         missed = np.where(high > low, bowls.tops(numbers) - _highest(bowls, numbers, dz), -math.inf)
-        start += len(low)
+        start, total = start + len(low), total + float(np.maximum(missed, 0.0).sum())
         neuron = int(np.argmax(missed))
         if missed[neuron] > best:
             margin = INSIDE * (high[neuron] - low[neuron])
             inner = low[neuron] + margin, high[neuron] - margin
             at = 0.0 if inner[0] < 0.0 < inner[1] else float(np.clip(dz[neuron], *inner))
             best, chosen = float(missed[neuron]), (layer, neuron, at)
-    return chosen
+    return chosen, total
 
 
 def _highest(bowls: Bowls, numbers: Array, dz: Array) -> Array:

@@ -18,7 +18,7 @@ from likewise.bounds import TwinBounds
 from likewise.bounds.argument import Argument
 from likewise.bounds.template import Lines
 from likewise.bounds.tighten import ALL
-from likewise.proof import Log
+from likewise.proof import Kept, Log
 from likewise.proof.coding import What
 from likewise.rounding import Array
 from likewise.search import compiled
@@ -61,12 +61,13 @@ class Earlier:
 class Fast:
     """The tree of one direction of a problem, from what its root knows."""
 
-    def __init__(self, root: Root, threads: int) -> None:
+    def __init__(self, root: Root, threads: int, earlier: Kept | None = None) -> None:
+        """Begin a tree; `earlier` is the proof of what is claimed, if that is more than the root shows."""
         self.root, self.run, self.threads = root, root.run, threads
         self.looked, self.look_for = time.monotonic(), LOOK_FIRST
         self.begun, self.patience, self.rest = self.run.seconds, max(PATIENCE, self.run.seconds), REST
         self.lower = self.run.lower  # when the root was narrowed last
-        self.earlier: Earlier | None = None
+        self.earlier: Earlier | Kept | None = earlier
         self.plant()
 
     def plant(self) -> None:
@@ -217,6 +218,9 @@ class Fast:
 
     def write(self, log: Log) -> None:
         """Write to the proof the tree that shows what is claimed."""
+        if isinstance(self.earlier, Kept):
+            log.restore(self.earlier)
+            return
         tree, models = self.tree, self.models
         if self.earlier is not None:
             tree, models = self.earlier.tree, self.earlier.models
