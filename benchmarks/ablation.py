@@ -1,6 +1,7 @@
 """What each idea of the branch engine brings alone: the same questions with one of them switched off at a time.
 
-    python benchmarks/ablation.py [--seconds 20] [--results results/ablation] [-o benchmarks/tables/ablation.md]
+    python benchmarks/ablation.py [--seconds 20] [--only TEXT] [--results results/ablation]
+                                  [-o benchmarks/tables/ablation.md]
 
 A file per finished cell, keyed by code, question and idea, so that it can be stopped and resumed.
 """
@@ -21,8 +22,8 @@ from instances import instance
 from store import ROOT, code_digest, commit, finite, machine, read_json, today, write_json, write_text
 from table import markdown, where
 
-from likewise.bounds import flips
-from likewise.search import aim, compiled, fast, join, primal, root, search
+from likewise.bounds import flips, joint
+from likewise.search import aim, branch, compiled, fast, join, primal, root, search
 from likewise.solvers import LinearModel, Session
 
 QUESTIONS = (
@@ -35,6 +36,9 @@ QUESTIONS = (
     "mild/crime_8|mahalanobis|0.2",
     "mild/german_32|mahalanobis|0.05",
     "mild/credit_32|linf|0.05",
+    "smooth/adult_sigmoid_16x16|linf|0.2",
+    "smooth/crime_sigmoid_16|mahalanobis|0.2",
+    "smooth/crime_tanh_16|linf|0.2",
 )
 
 
@@ -59,6 +63,9 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
     "polishing the tree's pairs": lambda: mock.patch.object(fast.Fast, "climb", return_value=None),
     "all differences together": lambda: mock.patch.object(join, "can_join", return_value=False),
     "confining differences by it": lambda: mock.patch.object(join, "hold", return_value=None),
+    "bowls of smooth neurons": lambda: mock.patch.object(joint, "bowls", return_value=[]),
+    "planes of smooth neurons": lambda: mock.patch.object(root.Root, "lean", return_value=False),
+    "halving differences of smooth networks": lambda: mock.patch.object(branch, "cleave", return_value=None),
     "annealing": lambda: mock.patch.object(primal, "annealer", return_value=None),
     "aiming at the phases of a joint": lambda: mock.patch.object(aim, "_target", return_value=None),
     "narrowing all of the root again after a much better pair": lambda: mock.patch.object(fast, "JUMP", math.inf),
@@ -68,10 +75,10 @@ OFF: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
 }
 
 
-def cells(folder: Path, seconds: float) -> Iterator[tuple[str, str, Path]]:
+def cells(folder: Path, seconds: float, only: str) -> Iterator[tuple[str, str, Path]]:
     """Yield every question with every idea and the file of its result."""
     code = code_digest()
-    for name in QUESTIONS:
+    for name in filter(lambda one: only in one, QUESTIONS):
         for idea in OFF:
             parts = [code, instance(name).digest, idea, str(seconds)]
             yield name, idea, folder / f"{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()}.json"
@@ -110,16 +117,18 @@ def main() -> None:
     """Run what is missing, then write the table."""
     line = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     line.add_argument("--seconds", type=float, default=20.0)
+    line.add_argument("--only", default="", help="only questions whose name has this text in it")
     line.add_argument("--results", type=Path, default=ROOT / "results" / "ablation")
     line.add_argument("-o", dest="output", type=Path, default=ROOT / "results" / "ablation.md")
     options = line.parse_args()
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for name, idea, file in cells(options.results, options.seconds):
+    for name, idea, file in cells(options.results, options.seconds, options.only):
         result = read_json(file) or run(name, idea, file, options.seconds)
         found[name, idea] = result
         print(f"{name} without {idea}: {told(result)}", flush=True)
-    rows = [[idea, *(told(found[name, idea]) for name in QUESTIONS)] for idea in OFF]
-    text = markdown(["without", *(name.replace("|", " ") for name in QUESTIONS)], rows)
+    names = [name for name in QUESTIONS if options.only in name]
+    rows = [[idea, *(told(found[name, idea]) for name in names)] for idea in OFF]
+    text = markdown(["without", *(name.replace("|", " ") for name in names)], rows)
     write_text(options.output, f"# Ablation\n\n{where(list(found.values()))}\n\n{text}\n")
 
 

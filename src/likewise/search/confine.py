@@ -27,7 +27,7 @@ from likewise.search.root import Root
 
 WORTH = 0.1  # of its width, by which an interval must get narrower to be worth a lemma
 SHARE = 0.1  # of the time left, to do this
-MARGIN = 4e-5  # relative, of joints within intervals narrowed here: a reader's are narrower by about that
+MARGIN = 1e-6  # relative, of joints within intervals narrowed here: a reader's are narrower by less than that
 ROOM = 1e-11  # relative, for what is added up here
 
 
