@@ -33,7 +33,7 @@ AS_MUCH = 0.05  # of the gap, by which a joint may show less than is known for h
 TRIED = 10  # parts that are halved before it is asked whether that pays
 SLOWER, MUCH = 3.0, 0.2  # times the time left that it may seem to take, or of what is wanted, to be gone on with
 POLISH, LOOK, LOOK_EVERY = 0.3, 1.0, 8  # seconds to climb from a part's point, and elsewhere every so many halvings
-SPENT = 0.1  # of what is open, that must be missed about dz for halves to be worth it
+SPENT = 0.005  # of what is open, that must be missed about dz for halves to be worth it
 INSIDE = 0.2  # a cut keeps at least this share of an interval on either side
 ACROSS = 65  # places to look for a bowl's highest point
 
