@@ -65,3 +65,13 @@ def test_pairs_at_the_threshold_are_within(monkeypatch):
     for one, other, b in zip(*entering, at.bounds.layers, strict=True):
         assert (one - other <= b.dz.upper + 1e-12).all()
         assert (one - other >= b.dz.lower - 1e-12).all()
+
+
+@pytest.mark.parametrize(("name", "is_first"), [("mild/crime_8|linf|0.05", True), ("mild/german_16|linf|0.2", False)])
+def test_what_is_nearly_closed_is_narrowed_before_differences_are_joined(name, is_first, monkeypatch):
+    told, narrow = [], Root.narrow
+    monkeypatch.setattr(Root, "narrow", lambda *given, **more: told.append("narrow") or narrow(*given, **more))
+    monkeypatch.setattr("likewise.search.join.join", lambda root: told.append("join") or False)
+    found = search(instance(name), engine="branch", solver="highs", seconds=20.0, gap=1e-5, threads=1)
+    assert found.gap <= 1e-5 * (1 + 1e-9)
+    assert (told[0] == "narrow") == is_first

@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from likewise.bounds import reach, twin_bounds
 from likewise.bounds.tighten import Tightener, tighten
 from likewise.bounds.wide import spread_bounds
@@ -47,6 +49,8 @@ LOOK_PER_NEURON, LOOK_SWIFT = (
 )  # seconds for pairs before anything is narrowed, per neuron whose phase is open
 LOOK_EVERY, LOOK_SHARE = 2.0, 0.1  # seconds between looks for pairs from elsewhere, and their share of the time
 BETTER, REST = 0.1, 3.0  # a share of the gap by which a pair must be better to narrow anew, and how long not to again
+NEAR = 0.12  # of what outputs can differ by, that the best pair is short of: then narrowing alone may well do
+AT_FIRST, WELL = 0.05, 0.5  # share of the time to narrow before differences are joined, while rounds halve the slack
 STALLED, STALLED_SHARE = 0.05, 0.8  # a share of the gap that splitting should have closed by then; if not, look longer
 
 
@@ -116,7 +120,10 @@ def climb(root: Root, threads: int) -> None:
     if root.is_round:  # a joint takes seconds there; most are closed by then
         root.narrow(1 / 2)
     else:
-        sharpen(root, 1 / 2)
+        if root.is_straight and root.is_compiled and is_near(root):
+            root.narrow(AT_FIRST, most=WELL)
+        if not root.run.done:
+            sharpen(root, 1 / 2)
     if root.run.done:
         return
     if root.is_compiled:
@@ -129,6 +136,13 @@ def climb(root: Root, threads: int) -> None:
             "the kernel was not built (it takes a C++ compiler at install): Python grows the tree, slowly"
         )
     Branch(root, threads).close()
+
+
+def is_near(root: Root) -> bool:
+    """Tell whether the outputs (or logits) of the best pair differ by nearly as much as bounds allow."""
+    left, right = root.problem.network.preactivations(np.stack(root.run.pair()))[-1][:, 0]
+    most = float(root.bounds.layers[-1].dz.upper[0])
+    return most - float(left - right) < NEAR * most
 
 
 class Branch:

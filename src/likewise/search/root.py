@@ -131,15 +131,16 @@ class Root:
             self.run.tick()
         self.prove()
 
-    def narrow(self, share: float, kinds: Sequence[str] | None = None) -> None:
+    def narrow(self, share: float, kinds: Sequence[str] | None = None, most: float | None = None) -> None:
         """Narrow every neuron under the question's cut, round by round, while it pays; `kinds` of its own if None.
 
+        A round that leaves more than `most` of the slack is the last one.
         Between rounds, the pair of the model's point is made real and climbed from: a better pair makes a sharper cut.
         The cut holds for every pair that reaches the threshold, so where it leaves nothing, none does. (It need not
         hold for the best pair of a later round, which may be wider than this round's and yet below its threshold.)
         """
         deadline = time.monotonic() + share * self.run.seconds_left
-        before = math.inf
+        before, most = math.inf, most or (STALLED if kinds is None else SLOW)
         for rounds in range(ROUNDS):
             self.hear()
             relaxed, session, slack, point = self._sharp({})  # a joint hides what narrowing wins
@@ -148,7 +149,7 @@ class Root:
             if rounds % DIVE_EVERY == 0 and not self.is_compiled:
                 part = Part(self.problem, self.bounds)
                 self.dive(Bounded(slack, self.run.shown, part, point, session.basis, relaxed, 0, slack))
-            if self.run.done or slack > (STALLED if kinds is None else SLOW) * before:
+            if self.run.done or slack > most * before:
                 return
             before = slack
             relaxed.demand(session, -relaxed.question.cut)
